@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,7 +104,7 @@ class Arguments:
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""
         sets = references_of(self.against)
-        opened = [_opened_set(each, reading, compared) for each in sets]
+        opened = [opened_set(each, reading, compared) for each in sets]
         refuse_without_effect(sources.documents, *opened)
         if not sets:
             return sources
@@ -122,7 +123,7 @@ class Arguments:
         opened: list[Any] = [
             documents
             if documents is None or documents.format == "text"
-            else _opened_set(
+            else opened_set(
                 replace(each, reading=replace(each.reading or self.reading, text_columns=documents.text_columns)),
                 self.reading,
                 self.recipe.compared_columns,
@@ -139,7 +140,7 @@ class Arguments:
         return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
 
 
-def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> Any:
+def opened_set(reference: Reference, reading: Reading, compared: Sequence[str]) -> Any:
     """Open a reference set, read like the input unless it says how.
 
     Text files, and a table in memory of nothing but texts, have no columns to be named.

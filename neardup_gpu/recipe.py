@@ -748,6 +748,12 @@ def check_reference(recipe: Recipe, against: Any) -> None:
         raise ParameterError("only_against: removes what resembles a reference set; give against, or leave it out")
 
 
+def token_recipe(tokens: str, length: int = 1) -> Recipe:
+    """Return the recipe by which passages are found, which are runs of at least `length` tokens of a kind."""
+    least = token_kinds.KINDS[tokens].least  # shingles of fewer tokens are warned of
+    return Recipe(shingles=Shingles(max(least, min(64, length)), tokens=tokens))
+
+
 def choose_recipe(recipe: Any, usual: str, *, units: bool = False, **given: Any) -> Recipe:
     """Return the recipe, or make one of the settings that functions take directly.
 

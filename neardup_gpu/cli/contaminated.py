@@ -8,7 +8,6 @@ from typing import Any
 from ..contamination.settings import ContaminationSettings
 from ..documents.reading_options import Reading
 from ..documents.writing_options import DECISIONS, Writing
-from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
@@ -20,12 +19,15 @@ LOOKED_FOR = Group("What is looked for", sort_key=0.5)
 
 @dataclass(frozen=True, kw_only=True)
 class Evals:
-    """The evaluation sets."""
+    """The texts that are looked for."""
 
     evals: Sequence[str] | None = setting(
         None,
         "Evaluation sets: JSON lines, Parquet, CSV, a folder or a URI of such files. May be repeated.",
         metavar="DIR",
+    )
+    against: str | None = setting(
+        None, "Also look for these documents, which are left untouched; each is an item.", metavar="REFERENCE"
     )
 
 
@@ -53,8 +55,6 @@ def contaminated(
 ) -> int:
     """Find the items of evaluation sets in a training text: where each stands, and what each definition says of it."""
     shown, sought = Certificate(**given(written, of=Certificate)), given(looked_for)
-    if "evals" not in sought:
-        raise ParameterError("evals: name the evaluation sets, as in evals=['benchmarks/']")
     from ..contamination.verdicts import LIMITED, summary
 
     limits = limits_among(shown, LIMITED)

@@ -19,7 +19,7 @@ from ..store.parquet import read_table
 from ..store.uris import is_uri
 from .contaminated import scan_here
 from .finding import Check, found_by
-from .items import opened_sets
+from .items import opened_sets, reference_set
 from .settings import ContaminationSettings
 from .verdicts import TABLES, Contamination
 
@@ -49,13 +49,15 @@ def check_again(folder: Path, hits_only: bool) -> str:
     with using_report(folder):
         source, evals, settings = report["input"], report["evals"], ContaminationSettings(**report["settings"])
         paths = evals["paths"]
-        in_memory = source["format"] == "memory" or paths is None
+        against = report.get("against", [])
+        in_memory = paths is None or any(each["format"] == "memory" for each in (source, *against))
     if in_memory:
         return "; no scan was made again, as the training text or the evaluation sets were in memory"
     hits, table = (read_table(folder / f"{name}.parquet") for name in TABLES)
     only = one_array(hits["id"]).unique()
-    sets = opened_sets([path if is_uri(path) else unescaped(path) for path in paths])
-    documents = open_described(source)
+    sets = opened_sets([path if is_uri(path) else unescaped(path) for path in paths]) if paths else []
+    sets += [reference_set(each["name"], open_described(each, settings.within)) for each in against]
+    documents = open_described(source, settings.within)
     check = Check.of(documents, sets, settings)
     found = found_by(check, scan_here(check, Engine(), Clock(None), only if hits_only else None))
     _compare(folder, report["evals"]["sets"], found.report["evals"]["sets"], "the evaluation sets")

@@ -13,13 +13,15 @@ import pyarrow as pa
 import xxhash
 
 from .. import checks
-from ..arguments import Arguments
+from ..arguments import Arguments, opened_set
 from ..documents import Documents, open_documents
+from ..documents.columns import listed
 from ..documents.files import File
 from ..documents.find import find_files
 from ..documents.local_names import escaped
 from ..documents.memory import as_tables
 from ..documents.reading_options import Reading, chosen_reading
+from ..documents.references import references_of
 from ..documents.rewritten import write_kept
 from ..documents.skipped import check_skipped
 from ..documents.source import names_of
@@ -27,7 +29,7 @@ from ..documents.units import check_action
 from ..documents.writing_options import DECISIONS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
-from ..errors import InputError, OutputError
+from ..errors import InputError, OutputError, ParameterError
 from ..results.by_value import FILE, check_by
 from ..settings import refuse_unused
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
@@ -35,25 +37,28 @@ from ..store.outputs import new_folder
 from ..store.parquet import write_tables
 from ..store.uris import is_uri, masked
 from ..tasks.workers import Workers
+from ..text.token_kinds import KINDS, TokensName
 from .finding import Check, Scanned, found_by
 from .in_tasks import in_tasks
-from .items import EvaluationItems, EvaluationSet, identities, opened_sets, texts_of_items
+from .items import EvaluationItems, EvaluationSet, identities, opened_sets, reference_set, texts_of_items
 from .page import PAGE, Shown, page_of
 from .scanning import MARKS, Passage, Scan
-from .settings import Action, ContaminationSettings, TokensName
+from .settings import Action, ContaminationSettings
 from .verdicts import TABLES, Contamination
 
 
 @with_bars
 def contaminated(
     source: Any,
-    evals: Any,
+    evals: Any = None,
     *,
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
     fields: str | Sequence[str] | None = None,
     tokens: TokensName = "words",
-    length: int = 8,
+    length: int | None = None,
+    within: str | Sequence[str] = (),
+    against: Any = None,
     share: float = 0.5,
     action: Action = "list",
     output: str | Path | None = None,
@@ -69,9 +74,9 @@ def contaminated(
     ----------
     source : path, URI, glob, list of them, or a table
         The training text. It is read once, and once more if kept/ is written.
-    evals : path, URI, folder, list of them, or a dict of tables
+    evals : path, URI, folder, list of them, or a dict of tables, default None
         The evaluation sets: JSON lines, Parquet, CSV or Arrow, a row per item. Each file is a set; in memory, each
-        table of a dict is one, by its name.
+        table of a dict is one, by its name. None if there is only a reference set.
     id_column : str, default None
         The column of ids of the training text. If None, ids are row numbers or relative paths.
     text_columns : str or sequence of str, default None
@@ -79,10 +84,18 @@ def contaminated(
     fields : str or sequence of str, default None
         The fields of the evaluation sets to look for, such as "question" and "choices". Each is looked for on its own
         and, if there are several, all together, one after another. If None, each field that holds text.
-    tokens : "words" or "code", default "words"
-        What a token is; see `Shingles`.
-    length : int, default 8
-        The shortest run of tokens that counts. A shorter item counts if all of it occurs, from 5 tokens on.
+    tokens : str, default "words"
+        What a token is: "words", "letters", "lines", "code" or "ids"; see `Shingles`. For "ids", fields are lists of
+        integers, and places count integers of the list, in place of bytes.
+    length : int, default None
+        The shortest run of tokens that counts, at most 64. If None, it is 40 letters, 2 lines, or 8 tokens of another
+        kind. A shorter item counts if all of it occurs, from 5 tokens on, or 25 letters, or 2 lines.
+    within : str or sequence of str, default ()
+        Columns of the training text and of all evaluation sets. Documents are compared only with items of equal
+        values; null equals nothing.
+    against : path, URI, glob, table or `Reference`, default None
+        A reference set, such as held-out documents, read like the training text: each document is an item of the set
+        "against", or of the name of the `Reference`. It is left untouched.
     share : float, default 0.5
         The share of an item's tokens from which the definitions of Llama 3, Tulu 3 and the longest run call it
         contaminated.
@@ -136,23 +149,35 @@ def contaminated(
     >>> found.hits.select(["id", "begin", "end", "run"]).to_pylist()
     [{'id': 0, 'begin': 16, 'end': 57, 'run': 10}]
     """
-    settings = ContaminationSettings(fields=fields, tokens=tokens, length=length, share=share, action=action)
-    reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
+    settings = ContaminationSettings(
+        fields=fields,
+        tokens=tokens,
+        length=length,  # type: ignore[arg-type]  # which chooses a number
+        within=within,
+        share=share,
+        action=action,
+    )
+    holds, engine = KINDS[settings.tokens].holds, as_engine(engine)
+    reading = chosen_reading(reading, id_column, text_columns, holds=holds)
     writing = chosen_writing(writing, "contaminated", DECISIONS)
     output = checks.optional(checks.path, "output", output)
     clock = Clock(progress, noun=None if workers is None else "task")
     if output is None and settings.action != "list":
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
-    sets = opened_sets(evals)
+    if evals is None and against is None:
+        raise ParameterError("evals: name the evaluation sets, as in evals=['benchmarks/'], or a reference set")
+    sets = [] if evals is None else opened_sets(evals)
+    counted = [] if writing.by in (None, FILE) else [writing.by]
     try:
-        documents = open_documents(
-            source, reading=reading, other_columns=[] if writing.by in (None, FILE) else [writing.by]
-        )
+        documents = open_documents(source, reading=reading, other_columns=[*settings.within, *counted])
     except InputError:
         if as_tables(source) is None:  # an evaluation set among the files may be the reason
             _check_apart(find_files(names_of(source), reading.glob, reading.input_format).files, sets)
         raise
+    for each in references_of(against):
+        sets.append(reference_set(each.name or "against", opened_set(each, reading, settings.within)))
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
+    _check_columns(documents, sets, settings.within)
     if writing.by is not None:
         check_by(writing.by, documents)
     writing = check_action(action, MARKS, writing, documents)
@@ -184,6 +209,9 @@ def contaminated(
                     write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
         found = found_by(check, scanned)
         found.report["evals"]["paths"] = _paths(evals)
+        if against is not None:
+            references = ((each.name, each.reference) for each in sets if each.reference is not None)
+            found.report["against"] = [{"name": name, **documents.describe()} for name, documents in references]
         if place is not None:
             with clock.stage("write"):
                 write_tables(place, {name: getattr(found, name) for name in TABLES}, scanned.skipped)
@@ -205,7 +233,8 @@ def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None 
     """
     documents, texts = check.documents, xxhash.xxh3_128()
     with for_text(engine, lambda: None).start() as runtime:
-        scan = Scan(check.items, check.wanted, check.recipe, check.settings.action, runtime, clock, check.by)
+        how = check.settings.action, runtime, clock, check.by, check.settings.within
+        scan = Scan(check.items, check.wanted, check.recipe, *how)
         with clock.stage("search"):
             findings = scan.run(documents, engine.batch_bytes, texts.update, only)
     if findings.counts["documents"] == 0:
@@ -216,19 +245,21 @@ def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None 
 
 def _files_read(documents: Documents, sets: list[EvaluationSet]) -> list[str]:
     """Return all files on this machine that a check reads."""
-    return [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
+    return [*documents.local_files, *(file.path for each in sets for file in each.files)]
 
 
 def _shown(
     chosen: list[Passage], items: EvaluationItems, sets: list[EvaluationSet], settings: ContaminationSettings
 ) -> list[Shown]:
     """Return the items to show, each with a passage."""
-    texts = texts_of_items(sets, items, settings.fields, [each.item for each in chosen])
+    texts = texts_of_items(sets, items, settings, [each.item for each in chosen])
     return [(items.sets[each.set], items.ids[each.item].as_py(), texts[each.item], each) for each in chosen]
 
 
 def _paths(evals: Any) -> list[str] | None:
     """Return what opens evaluation sets again, whatever the working folder is then; None if they are in memory."""
+    if evals is None:
+        return []
     if not isinstance(evals, (str, list, tuple)) and not hasattr(evals, "__fspath__"):
         return None
     names = [str(name) for name in (evals if isinstance(evals, (list, tuple)) else [evals])]
@@ -236,12 +267,28 @@ def _paths(evals: Any) -> list[str] | None:
 
 
 def _check_apart(training: Iterable[File], sets: list[EvaluationSet]) -> None:
-    """Refuse evaluation sets that are files of the training text."""
-    files = set(identities(training))
+    """Refuse evaluation sets that are files of the training text, and two of the same name."""
+    files, names = set(identities(training)), set[str]()
     for each in sets:
-        if each.file is not None and not files.isdisjoint(identities([each.file])):
-            raise InputError(
-                f"{each.file.name}: is an evaluation set and a file of the training text, so all of it would be found; "
-                "move it out of the training folder, or choose the files of the training text with glob=...",
-                parameter="evals",
-            )
+        for file in each.files:
+            if not files.isdisjoint(identities([file])):
+                raise InputError(
+                    f"{file.name}: is an evaluation set and a file of the training text, so all of it would be found; "
+                    "move it out of the training folder, or choose the files of the training text with glob=...",
+                    parameter="evals",
+                )
+        if each.name in names:
+            raise InputError(f"against: two sets are called {each.name!r}; give a Reference with a name of its own")
+        names.add(each.name)
+
+
+def _check_columns(documents: Documents, sets: list[EvaluationSet], within: Sequence[str]) -> None:
+    """Refuse columns of `within` that the training text or an evaluation set lacks, or whose values are not plain."""
+    for name in within:
+        documents._check_plain(name, "within")
+        for each in sets:
+            names = each.reader.schema.names
+            if each.reference is not None:
+                each.reference._check_plain(name, "within")
+            elif name not in names:
+                raise InputError(f"{each.name}: no column {name!r} to compare within; it has {listed(names)}")

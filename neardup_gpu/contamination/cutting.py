@@ -3,16 +3,24 @@
 A cut goes from the first byte of its first token to the last byte of its last token. Of the separators on both sides
 the longer one stays. No cut divides a token: where a code point belongs to several tokens, all of them are cut. And
 none joins two words: where no separator would stay between two words, the word before the cut is cut as well.
+
+Letters are cut word by word, and lines as a whole, with what stands before their first and after their last word.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ..data import Ragged, Tokens
 from ..documents.edits import inside
-from ..recipe import Recipe
+from ..kernels._gf2 import rabin
+from ..recipe import Recipe, token_recipe
 from ..stages import count_tokens, utf8
+from ..text import boundaries
+from ..text.unit_options import BOUNDARIES
 
 
 def united(owner: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -29,6 +37,70 @@ def united(owner: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.nd
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(order)) - 1 if len(first) else first
     return owner[first], begin[first], reached[last]
+
+
+class Parts(NamedTuple):
+    """Tokens as parts of texts.
+
+    tokens : Tokens
+        The first token of each part begins with it, and the last one ends with it.
+    is_first, is_last : arrays of bool
+    """
+
+    tokens: Tokens
+    is_first: np.ndarray
+    is_last: np.ndarray
+
+
+def in_parts(text: Ragged, tokens: Tokens, part: str) -> Parts:
+    """Return tokens as parts of a text, such as "line" or "sentence"; the text begins at byte 0."""
+    if len(tokens.values) == 0:
+        return Parts(tokens, np.empty(0, bool), np.empty(0, bool))
+    spans = getattr(boundaries, BOUNDARIES[part])(text.values, text.offsets)
+    number = np.searchsorted(spans.begin, tokens.begins, side="right") - 1
+    is_first = np.append(True, np.diff(number) != 0)
+    is_last = np.append(is_first[1:], True)
+    begins = np.where(is_first, np.minimum(spans.begin[number], tokens.begins), tokens.begins)
+    ends = np.where(is_last, np.maximum(spans.end[number], tokens.ends), tokens.ends)
+    return Parts(replace(tokens, begins=begins, ends=ends), is_first, is_last)
+
+
+class Words(NamedTuple):
+    """The words that letters make up.
+
+    tokens : Tokens
+        The words.
+    number : array of int64
+        Of each letter, the number of its word among all words; of a space, that of the word before it.
+    is_space : array of bool
+        Whether each letter is a space between two words.
+    recipe : Recipe
+        That of words.
+    """
+
+    tokens: Tokens
+    number: np.ndarray
+    is_space: np.ndarray
+    recipe: Recipe
+
+    @property
+    def is_first(self) -> np.ndarray:
+        """Whether each letter is the first one of its word."""
+        return np.append(True, np.diff(self.number) != 0)[: len(self.number)]
+
+
+def words_of(letters: Tokens, recipe: Recipe) -> Words:
+    """Return the words that letters make up; `recipe` is that of the letters."""
+    is_space = letters.values == np.uint64(rabin(b" ", int(recipe.material.tokens)))
+    is_first = np.append(True, is_space[:-1])[: len(is_space)]
+    is_first[letters.offsets[:-1][letters.sizes > 0]] = True
+    first = np.flatnonzero(is_first)
+    offsets = np.append(0, np.cumsum(is_first))[letters.offsets]
+    begins, ends = letters.begins, np.where(is_space, 0, letters.ends)
+    if len(first):
+        begins, ends = np.minimum.reduceat(begins, first), np.maximum.reduceat(ends, first)
+    words = Tokens(letters.values[first], offsets, begins, ends)
+    return Words(words, np.cumsum(is_first) - 1, is_space, token_recipe("words"))
 
 
 def cut_spans(
@@ -53,6 +125,15 @@ def cut_spans(
     stays : array of bool
         Whether each token stays.
     """
+    kind = recipe.shingles.token_kind
+    if kind.kernel == "letters":
+        return _cut_words(text, tokens, recipe, cut)
+    if kind.kernel == "lines":
+        tokens = in_parts(text, tokens, "line").tokens
+    if kind.of_integers:
+        owner, first, last = cut
+        begins, ends = tokens.begins[first] - text.offsets[owner], tokens.ends[last - 1] - text.offsets[owner]
+        return owner, begins, ends, ~inside(first, last, len(tokens.values))
     owner, first, last = _whole_code_points(tokens, cut)
     while True:
         gaps = _Gaps(text, tokens, owner, first, last)
@@ -63,6 +144,24 @@ def cut_spans(
         owner, first, last = _whole_code_points(tokens, united(owner, first, last))
     start = text.offsets[owner]
     return owner, gaps.begins - start, gaps.ends - start, ~inside(first, last, len(tokens.values))
+
+
+def _cut_words(
+    text: Ragged, letters: Tokens, recipe: Recipe, cut: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what `cut_spans` returns for letters: the words that an interval reaches into are cut."""
+    words = words_of(letters, recipe)
+    owner, first, last = cut
+    first, last = words.number[first] + words.is_space[first], words.number[last - 1] + 1
+    owner, first, last = united(*(each[first < last] for each in (owner, first, last)))
+    owner, begins, ends, word_stays = cut_spans(text, words.tokens, words.recipe, (owner, first, last))
+    before = np.append(0, np.cumsum(word_stays))
+    stays = word_stays[words.number]
+    document = np.repeat(np.arange(len(letters.offsets) - 1), letters.sizes)
+    space = np.flatnonzero(words.is_space)
+    left = before[words.number[space] + 1] - before[words.tokens.offsets[document[space]]]
+    stays[space] = (left > 0) & word_stays[words.number[space] + 1]  # of the words before it, one is left
+    return owner, begins, ends, stays
 
 
 def _whole_code_points(

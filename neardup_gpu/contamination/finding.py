@@ -14,7 +14,7 @@ from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.seams import find_seams
 from ..documents.skipped import count_skipped
-from ..recipe import Recipe, Shingles
+from ..recipe import Recipe, token_recipe
 from ..results.by_value import hits_by_value
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
 from .scanning import NO_HITS, Findings
@@ -48,9 +48,9 @@ class Check(NamedTuple):
             If items cannot be read, or the training text has seams of another text.
         """
         find_seams(documents)
-        recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
-        items = read_items(sets, settings.fields, recipe)
-        wanted = wanted_of(items, settings.length)
+        recipe = token_recipe(settings.tokens, settings.length)
+        items = read_items(sets, settings.fields, recipe, settings.within)
+        wanted = wanted_of(items, settings.length, settings.least)
         return cls(documents, items._replace(tokens=items.tokens[:0]), wanted, settings, recipe, by)
 
 
@@ -93,6 +93,8 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
         "hits": hits_found.num_rows,
     }
     counts |= count_skipped(scanned.skipped)
+    if not settings.within:
+        del counts["without_value"]
     report = {
         "version": __version__,
         "kind": "certificate",

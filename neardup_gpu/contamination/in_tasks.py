@@ -9,7 +9,7 @@ The driver reads the items and hands them on in one file, which each task loads.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def in_tasks(
         covers = [slice.covers for slice in slices]
         with work.told_as("search"):
             digest = _hand_on(work, check)
-            calls: list[Any] = [(slice, digest, action, check.by) for slice in slices]
+            calls: list[Any] = [(slice, digest, action, check.by, check.settings.within) for slice in slices]
             searched = work.stage("search", search, calls, covers=covers, on_device=True)
             scanned = work.repairing(lambda: _scanned(job, searched))
         if action != "list":
@@ -87,7 +87,9 @@ def in_tasks(
         yield place, scanned
 
 
-def search(files: Files, slice: Slice, items: str, action: str, by: str | None) -> dict[str, Any]:
+def search(
+    files: Files, slice: Slice, items: str, action: str, by: str | None, within: Sequence[str]
+) -> dict[str, Any]:
     """Search a slice. Memory: a batch, the items and the slice's hits.
 
     Parameters
@@ -99,10 +101,12 @@ def search(files: Files, slice: Slice, items: str, action: str, by: str | None) 
         See `contaminated`.
     by : str or None
         The column, or "file", that hits are counted by.
+    within : sequence of str
+        See `contaminated`.
     """
     shared, documents = files.shared, slice.open()
     with shared.start() as runtime, files.exchange("texts", TEXTS, 1) as texts:
-        scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None), by)
+        scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None), by, within)
         findings = scan.run(documents, shared.engine.batch_bytes, lambda some: texts.add_to(0, {"text": some}))
     save_tables(files, "found", _tables(findings))
     if documents.skipped is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from ..documents.columns import is_binary, is_key, is_text, listed, plain_type
+from ..documents.columns import is_binary, is_integers, is_key, is_text, listed, plain_type
 from ..documents.contract import Reader
 from ..documents.files import File
 from ..documents.find import find_files
@@ -18,15 +18,18 @@ from ..documents.formats import TABLES, format_of, reader_of
 from ..documents.memory import Memory, as_tables
 from ..documents.nested import EACH, steps_of
 from ..documents.parts import WHOLE
-from ..documents.reading_options import Reading
+from ..documents.reading_options import Reading, chosen_reading
 from ..documents.schemas import texts_within
 from ..documents.standard_input import NAME as STDIN
 from ..documents.stream import Documents
+from ..engine.arrays import apart
 from ..errors import InputError
 from ..recipe import Recipe
 from ..report import some
 from ..stages import count_tokens
-from .settings import LEAST
+from ..stages.conditions import group_words
+from ..text.token_kinds import KINDS
+from .settings import ContaminationSettings
 
 ID = "id"
 """The column that names items, if an evaluation set has it; else their numbers name them."""
@@ -40,12 +43,29 @@ class EvaluationSet(NamedTuple):
     kind : str
         The format.
     file : File or None
+    reference : Documents, default None
+        The documents of a reference set, each of which is an item of one field; `reader` is their first one.
     """
 
     name: str
     reader: Reader
     kind: str
     file: File | None
+    reference: Documents | None = None
+
+    @property
+    def files(self) -> list[File]:
+        """All files of the set."""
+        if self.reference is not None:
+            return [file for reader in self.reference._readers for file in reader.files]
+        return [] if self.file is None else [self.file]
+
+    def documents(self, field: str, key: str | None, holds: str, within: Sequence[str] = ()) -> Documents:
+        """Return the items as documents whose text is a field; other columns are those of `within`."""
+        if self.reference is not None:
+            return self.reference
+        reading = chosen_reading(Reading(text_columns=field, id_column=key), holds=holds)
+        return Documents([self.reader], self.kind, reading, sources=[self.name], other_columns=within)
 
 
 class Targets(NamedTuple):
@@ -90,6 +110,11 @@ class EvaluationItems(NamedTuple):
     described: list[dict[str, Any]]
 
 
+def reference_set(name: str, documents: Documents) -> EvaluationSet:
+    """Return the documents of a reference set as an evaluation set."""
+    return EvaluationSet(name, documents._readers[0], documents.format, None, documents)
+
+
 def opened_sets(evals: Any) -> list[EvaluationSet]:
     """Open evaluation sets; each file, table or split is one.
 
@@ -132,8 +157,10 @@ def _opened(file: File, name: str) -> EvaluationSet:
     return EvaluationSet(name, reader_of(kind)(file, Reading(), WHOLE), kind, file)
 
 
-def read_items(sets: Iterable[EvaluationSet], fields: Sequence[str] | None, recipe: Recipe) -> EvaluationItems:
-    """Read all items and divide their fields into tokens.
+def read_items(
+    sets: Iterable[EvaluationSet], fields: Sequence[str] | None, recipe: Recipe, within: Sequence[str] = ()
+) -> EvaluationItems:
+    """Read all items and divide their fields into tokens. Items of different values of `within` share no token.
 
     Raises
     ------
@@ -144,10 +171,11 @@ def read_items(sets: Iterable[EvaluationSet], fields: Sequence[str] | None, reci
     parts, ids, set_of, described = [], [], [], []
     missing = set(fields or ())
     for number, each in enumerate(sets):
-        paths = _fields_of(each, fields, missing)
+        holds = recipe.shingles.token_kind.holds
+        paths = _fields_of(each, fields, missing, holds, within)
         key = ID if ID in each.reader.schema.names and is_key(each.reader.schema.field(ID).type) else None
         digest = xxhash.xxh3_128()
-        read = [_read(each, path, key, recipe, digest) for path in paths]
+        read = [_read(each.documents(path, key, holds, within), recipe, digest, within, number + 1) for path in paths]
         numbers = [names.setdefault(path.replace(EACH, ""), len(names)) for path in paths]
         parts.append(_together([rows for rows, _ in read], numbers))
         ids.append(read[0][1])
@@ -160,11 +188,23 @@ def read_items(sets: Iterable[EvaluationSet], fields: Sequence[str] | None, reci
     return _joined(parts, set_of, ids, list(names), described)
 
 
-def _fields_of(each: EvaluationSet, fields: Sequence[str] | None, missing: set[str]) -> list[str]:
-    """Return the paths to the wanted texts of a set; strike the fields that it has from `missing`."""
+def _fields_of(
+    each: EvaluationSet, fields: Sequence[str] | None, missing: set[str], holds: str, within: Sequence[str] = ()
+) -> list[str]:
+    """Return the paths to the wanted texts of a set; strike the fields that it has from `missing`.
+
+    `holds` says what documents are: the wanted fields are texts, or lists of integers. Unless they are named, columns
+    of `within` are not among them.
+    """
+    if each.reference is not None:
+        return [",".join(each.reference.text_columns)]
     paths: list[str] = []
     for column in each.reader.schema:
-        if is_text(column.type) and not is_binary(plain_type(column.type)):
+        if fields is None and column.name in within:
+            continue
+        if holds == "integers":
+            paths += [column.name] if is_integers(column.type) else []
+        elif is_text(column.type) and not is_binary(plain_type(column.type)):
             paths += [column.name] if column.name != ID or fields else []
         else:
             paths += dict.fromkeys(texts_within(each.reader, column.name))
@@ -178,23 +218,25 @@ def _fields_of(each: EvaluationSet, fields: Sequence[str] | None, missing: set[s
                 missing.discard(field)
         paths = list(chosen)
     if not paths:
-        wanted = "no field of text" if fields is None else f"none of the fields {', '.join(fields)} with text"
+        what = "lists of integers" if holds == "integers" else "text"
+        wanted = f"no field of {what}" if fields is None else f"none of the fields {', '.join(fields)} with {what}"
         raise InputError(f"{each.name}: {wanted}; it has {listed(each.reader.schema.names)}", parameter="fields")
     return paths
 
 
 def _read(
-    each: EvaluationSet, path: str, key: str | None, recipe: Recipe, digest: Any
+    documents: Documents, recipe: Recipe, digest: Any, within: Sequence[str], source: int
 ) -> tuple[tuple[np.ndarray, ...], pa.Array]:
     """Return the tokens of a field, the number of tokens of each item, and the ids of items; add to the digest."""
-    documents = Documents([each.reader], each.kind, Reading(text_columns=path, id_column=key), sources=[each.name])
     values, sizes, ids = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
-    for batch in documents.batches():
+    for batch in documents.batches(within):
         tokens, _ = count_tokens(batch.text, recipe, "cpu", batch.ids)
-        values.append(tokens.values)
         sizes.append(np.diff(tokens.offsets))
         digest.update(tokens.values)
         digest.update(sizes[-1])
+        if within:
+            apart(tokens, group_words([batch.columns[name] for name in within], source, batch.first_row)[0])
+        values.append(tokens.values)
         ids.append(batch.ids.cast(pa.string()))
     return (np.concatenate(values), np.concatenate(sizes)), pa.concat_arrays(ids)
 
@@ -251,15 +293,18 @@ def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def texts_of_items(
-    sets: list[EvaluationSet], items: EvaluationItems, fields: Sequence[str] | None, numbers: Iterable[int]
+    sets: list[EvaluationSet], items: EvaluationItems, settings: ContaminationSettings, numbers: Iterable[int]
 ) -> dict[int, dict[str, str]]:
     """Return the texts of some items by their fields; the sets are read again."""
     found: dict[int, dict[str, str]] = {number: {} for number in numbers}
     begins = np.searchsorted(items.set_of, np.arange(len(sets) + 1)).tolist()
+    holds, within = KINDS[settings.tokens].holds, settings.within
     for each, begin, end in zip(sets, begins, begins[1:], strict=False):
         wanted = [number for number in found if begin <= number < end]
-        for path in _fields_of(each, fields, set()) if wanted and each.reader.rewindable else ():
-            documents = Documents([each.reader], each.kind, Reading(text_columns=path), sources=[each.name])
+        if not (wanted and each.reader.rewindable):
+            continue
+        for path in _fields_of(each, settings.fields, set(), holds, within):
+            documents = each.documents(path, None, holds)
             for row, text in documents.texts([number - begin for number in wanted]).items():
                 found[begin + row][path.replace(EACH, "")] = text
     return found
@@ -285,10 +330,13 @@ class Wanted(NamedTuple):
     grams: int
 
 
-def wanted_of(items: EvaluationItems, length: int) -> Wanted:
-    """Return the rows to look for. A run in a field of at least `length` tokens is found as a part of its item's."""
+def wanted_of(items: EvaluationItems, length: int, least: int) -> Wanted:
+    """Return the rows to look for, of at least `least` tokens.
+
+    A run in a field of at least `length` tokens is found as a part of its item's.
+    """
     targets = items.targets
-    widths = np.where(targets.size >= LEAST, np.minimum(targets.size, length), 0)
+    widths = np.where(targets.size >= least, np.minimum(targets.size, length), 0)
     is_field = np.ones(len(widths), bool)
     is_field[items.first_target[:-1]] = False
     short = np.flatnonzero(is_field & (widths > 0) & (targets.size < length))

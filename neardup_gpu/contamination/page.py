@@ -7,10 +7,11 @@ from html import escape
 from typing import Any
 
 from ..printable import readable_id
-from ..report import percent, shown
+from ..report import count, percent, shown
 from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import SHOWN, clean
-from ..text.raw_text import to_readable, to_string
+from ..text.raw_text import TO_STRING, to_readable
+from ..text.token_kinds import KINDS, noun_of
 from .scanning import Passage
 from .verdicts import BY_COLUMNS, DEFINITIONS, Contamination, sentences
 
@@ -32,7 +33,8 @@ def page_of(found: Contamination, examples: list[Shown]) -> str:
         values = count_table(by["column"], BY_COLUMNS, _rows(BY_COLUMNS, "value", by["values"]))
         body += section(f"By {by['column']}", values)
     if examples:
-        body += section("Items and the passages that they share", map(_side_by_side, examples))
+        tokens = found.report["settings"]["tokens"]
+        body += section("Items and the passages that they share", (_side_by_side(each, tokens) for each in examples))
     return plain_page("Contaminated", found.report, lead, body)
 
 
@@ -42,13 +44,14 @@ def _rows(names: Sequence[str], named: str, rows: Iterable[dict[str, Any]]) -> I
         yield shown(row[named]), [f"{row[name]:,}" for name in names]
 
 
-def _side_by_side(example: Shown) -> str:
-    """Return an item and its passage side by side."""
+def _side_by_side(example: Shown, tokens: str) -> str:
+    """Return an item and its passage side by side; `tokens` is the kind of tokens."""
     name, item, texts, passage = example
     fields = "\n".join(f"{field}: {text}" for field, text in texts.items())[:SHOWN]
-    parts = [escape(clean(to_readable(to_string(part)))) for part in (passage.before, passage.hit, passage.after)]
+    shown_as = TO_STRING[KINDS[tokens].holds]
+    parts = [escape(clean(to_readable(shown_as(part)))) for part in (passage.before, passage.hit, passage.after)]
     sides = (
         (f"{name}: {item}", escape(clean(fields))),
         (readable_id(passage.id), f"{parts[0]}<ins>{parts[1]}</ins>{parts[2]}"),
     )
-    return side_by_side(f"{passage.run:,} tokens, {percent(passage.share)} of the item", sides)
+    return side_by_side(f"{count(passage.run, noun_of(tokens))}, {percent(passage.share)} of the item", sides)

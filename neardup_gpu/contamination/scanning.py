@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
@@ -19,14 +19,17 @@ from ..documents.batches import some_rows
 from ..documents.edits import Cuts, Edits
 from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..documents.stream import Batch, Documents
+from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.by_value import FILE, as_text
-from ..stages import count_tokens, place_tokens
+from ..stages import count_tokens, placed_text
+from ..stages.conditions import group_words
 from ..stages.sketching import text_hashes_of, text_of
+from ..text.raw_text import UNIT_BYTES
 from .cutting import cut_spans, united
 from .items import EvaluationItems, Wanted, ranges
 
@@ -112,6 +115,8 @@ class _Found(NamedTuple):
         Runs across the seams of cuts.
     seams : Ragged or None
         The seams of all texts of the batch, if they have any.
+    without_value : int
+        Documents that `within` compares with nothing.
     """
 
     batch: Any
@@ -125,6 +130,7 @@ class _Found(NamedTuple):
     across: int
     passages: list[Passage]
     seams: Ragged | None
+    without_value: int
 
 
 class BatchHits(NamedTuple):
@@ -134,7 +140,10 @@ class BatchHits(NamedTuple):
     ids: pa.Array
 
 
-COUNTS = ("documents", "documents_hit", "tokens", "text_bytes", "invalid_utf8", "null_text", "emptied", "across_seams")
+COUNTS = (
+    *("documents", "documents_hit", "tokens", "text_bytes", "invalid_utf8", "null_text", "emptied", "across_seams"),
+    "without_value",
+)
 """The counts of a scan: `emptied` are documents that cuts leave without tokens, `across_seams` runs that cuts make."""
 
 
@@ -200,6 +209,8 @@ class Scan:
     clock : Clock
     by : str, default None
         The column, or "file", that hits are counted by.
+    within : sequence of str, default ()
+        Columns. Documents are compared with items of equal values only.
 
     Attributes
     ----------
@@ -214,6 +225,7 @@ class Scan:
     runtime: Runtime
     clock: Clock
     by: str | None = None
+    within: Sequence[str] = ()
     listed: common_runs.Listed = field(init=False)
 
     def __post_init__(self) -> None:
@@ -259,9 +271,10 @@ class Scan:
         return [] if self.by in (None, FILE) else [self.by]
 
     def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[SeamedPiece]:
-        batches = documents.batches([*self._counted, *columns_of_seams(documents)], max_bytes=most)
+        names = [*dict.fromkeys([*self._counted, *self.within, *columns_of_seams(documents)])]
+        batches = documents.batches(names, max_bytes=most)
         for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
-            yield SeamedPiece.of(batch, text)
+            yield SeamedPiece.of(batch, text, self.recipe)
 
     def _search(self, piece: SeamedPiece) -> _Found:
         """Look through some documents; has no effect on the scan."""
@@ -271,25 +284,37 @@ class Scan:
         own = text_of(piece.text, first, last)
         tokens, counts = count_tokens(own, self.recipe, self.runtime.backend, names)
         bars = piece.bars(tokens, self.recipe, self.runtime.backend)
+        words, missing = self._words(piece)
+        if len(words):
+            apart(tokens, words)
         runs, texts = self._runs(tokens, bars), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
         tokens = to_host(tokens)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
             sizes = len(tokens.values), counts.invalid
-            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [], piece.seams)
+            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [], piece.seams, missing)
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
         text = some_rows(piece.batch.text, having + first)
-        placed = place_tokens(text, self.recipe, backend, names.take(arrow(having)))
+        text, placed = placed_text(text, self.recipe, backend, names.take(arrow(having)))
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
         owner = np.searchsorted(tokens.offsets, bars, side="right") - 1  # the document of each bar
         bars, owner = (each[np.isin(owner, having)] for each in (bars, owner))  # those of the placed documents
         bars = placed.offsets[np.searchsorted(having, owner)] + bars - tokens.offsets[owner]
-        spans, emptied, across = self._edits(having + first, text, placed, bars, (which, begin, begin + runs[2]))
+        words = words[having] if len(words) else words
+        spans, emptied, across = self._edits(having + first, text, placed, bars, (which, begin, begin + runs[2]), words)
         passages = self._passages(hits, piece.batch)
         sizes = len(tokens.values), counts.invalid
-        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages, piece.seams)
+        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages, piece.seams, missing)
+
+    def _words(self, piece: SeamedPiece) -> tuple[np.ndarray, int]:
+        """Return the group word of each document of a piece, if `within` divides them, and how many have no value."""
+        if not self.within:
+            return np.empty(0, np.uint64), 0
+        first, last = piece.span.first, piece.span.last
+        columns = [piece.batch.columns[name].slice(first, last - first) for name in self.within]
+        return group_words(columns, 0, piece.batch.first_row + first)
 
     def _runs(self, tokens: Ragged, bars: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the runs that documents share with the rows to look for; see kernels/common_runs.py.
@@ -362,19 +387,30 @@ class Scan:
     def _passage(self, hits: Hits, batch: Batch, hit: int, share: float) -> Passage:
         row, begin, end = (int(each[hit]) for each in (hits.document, hits.begin, hits.end))
         item, text = int(self.items.targets.item[hits.target[hit]]), batch.text[row]
+        unit = UNIT_BYTES[self.recipe.shingles.token_kind.holds]
+
+        def part(begin: int, end: int) -> bytes:
+            return text[unit * begin : unit * end].tobytes()
+
         return Passage(
             set=int(self.items.set_of[item]),
             item=item,
             share=share,
             run=int(hits.length[hit]),
             id=batch.ids[row].as_py(),
-            before=text[max(0, begin - _AROUND) : begin].tobytes(),
-            hit=text[begin : min(end, begin + _LONGEST)].tobytes(),
-            after=text[end : end + _AROUND].tobytes(),
+            before=part(max(0, begin - _AROUND), begin),
+            hit=part(begin, min(end, begin + _LONGEST)),
+            after=part(end, end + _AROUND),
         )
 
     def _edits(
-        self, rows: np.ndarray, text: Ragged, placed: Tokens, bars: np.ndarray, found: tuple[np.ndarray, ...]
+        self,
+        rows: np.ndarray,
+        text: Ragged,
+        placed: Tokens,
+        bars: np.ndarray,
+        found: tuple[np.ndarray, ...],
+        words: np.ndarray,
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]:
         """Return the bytes to cut or to mark, the documents that cuts leave without tokens, and the runs across seams.
 
@@ -384,12 +420,14 @@ class Scan:
         ----------
         rows : array of int64
             The documents in the batch.
-        text : Ragged of uint8
+        text : Ragged of uint8, or of int64
         placed : Tokens
         bars : array of int64
             The tokens before which an earlier seam lies.
         found : documents, begins, ends
             The runs, by their tokens.
+        words : array of uint64
+            The group word of each document, if `within` divides them.
         """
         if self.action not in ("cut", "mark"):
             return NO_SPANS, _NOTHING, 0
@@ -398,6 +436,8 @@ class Scan:
             owner, low, high, stays = cut_spans(text, placed, self.recipe, (owner, begin, end))
             before = np.append(0, np.cumsum(stays))
             left = Ragged._trusted(placed.values[stays], before[placed.offsets])
+            if len(words):
+                apart(left, words)
             return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left, before[bars])[0])
         before = text.offsets[owner]
         return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING, 0
@@ -407,7 +447,7 @@ def _add(findings: Findings, found: _Found) -> None:
     """Take over what was found in some documents."""
     batch, hits = found.batch, found.hits
     counts = {"tokens": found.tokens, "invalid_utf8": found.invalid, "emptied": len(found.emptied)}
-    counts["across_seams"] = found.across
+    counts |= {"across_seams": found.across, "without_value": found.without_value}
     if found.last:
         size = int(batch.text.offsets[-1] - batch.text.offsets[0])
         counts |= {"documents": batch.num_rows, "text_bytes": size, "null_text": batch.num_null}

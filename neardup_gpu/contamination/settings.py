@@ -8,17 +8,17 @@ from typing import Literal, get_args
 from .. import checks
 from ..records import dataclass
 from ..settings import setting
+from ..text.token_kinds import KINDS, TokensName, lengths
 
 Action = Literal["list", "drop", "cut", "mark"]
 ACTIONS = get_args(Action)
 """The actions on the training text; see `contaminated`."""
 
-TokensName = Literal["words", "code"]
-TOKENS = get_args(TokensName)
-"""The kinds of tokens that can be looked for."""
+TOKENS = [name for name in KINDS if name != "chunks"]
+"""The kinds of tokens that can be looked for. An item is no stretch of a file's bytes."""
 
-LEAST = 5
-"""The fewest tokens of an item that can be looked for."""
+LEAST, USUAL = 5, 8
+"""The fewest words of an item that can be looked for, and the `length` if none is given, in words."""
 
 LONGEST = 64
 """The largest `length`."""
@@ -34,8 +34,16 @@ class ContaminationSettings:
     fields: str | Sequence[str] | None = setting(
         None, "Field of the evaluation sets to look for; may be repeated, or a,b,c.", metavar="NAME", shown="all text"
     )
-    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
-    length: int = setting(8, "The shortest run of tokens that counts.", metavar="N")
+    tokens: TokensName = setting("words", f"Kind of tokens: {', '.join(TOKENS)}.", metavar="KIND")
+    length: int = setting(
+        None, "The shortest run of tokens that counts.", metavar="N", shown=lengths(USUAL, but=("chunks",))
+    )
+    within: str | Sequence[str] = setting(
+        (),
+        "Compare documents only with items that have equal values in these columns.",
+        metavar="COLUMN[,COLUMN]",
+        shown="all are compared",
+    )
     share: float = setting(
         0.5, "Share of an item from which Llama 3, Tulu 3 and the longest run call it contaminated.", metavar="X"
     )
@@ -47,11 +55,21 @@ class ContaminationSettings:
 
     def __post_init__(self) -> None:
         names = checks.optional(checks.columns, "fields", self.fields)
+        within = checks.columns("within", self.within, none=True)
+        tokens = checks.one_of("tokens", self.tokens, TOKENS)
+        kind = KINDS[tokens]
+        length = kind.as_much_as(USUAL) if self.length is None else self.length
         plain = {
             "fields": None if names is None else tuple(part for name in names for part in name.split(",") if part),
-            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
-            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            "tokens": tokens,
+            "length": checks.integer("length", length, kind.as_much_as(LEAST), LONGEST),
+            "within": tuple(name for each in within for name in each.split(",") if name),
             "share": checks.fraction("share", self.share, zero=False),
             "action": checks.one_of("action", self.action, ACTIONS),
         }
         vars(self).update(plain)
+
+    @property
+    def least(self) -> int:
+        """The fewest tokens of an item that can be looked for."""
+        return KINDS[self.tokens].as_much_as(LEAST)

@@ -13,7 +13,9 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, duration, heading, percent, row, shorten, table_by
 from ..results.fail_over import CountedShare, of_rows
+from ..text.token_kinds import KINDS, noun_of
 from .items import EvaluationItems, Wanted
+from .settings import LEAST
 from .tally import LONG, SHORT, Tally
 
 if TYPE_CHECKING:
@@ -202,14 +204,16 @@ def table_lines(report: dict[str, Any], width: int = 28) -> list[Any]:
 
 def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return labelled sentences: what was looked for, and what was found."""
-    counts, recipe = report["counts"], report["recipe"]
+    counts, settings = report["counts"], report["settings"]
+    noun = noun_of(settings["tokens"])
     looked = (
-        f"{count(counts['grams'], 'n-gram')} of {count(counts['items'], 'item')} in {count(counts['tokens'], 'token')} "
-        f"of {count(counts['documents'], 'document')}; a run counts from {recipe['length']} tokens on"
+        f"{count(counts['grams'], 'n-gram')} of {count(counts['items'], 'item')} in {count(counts['tokens'], noun)} "
+        f"of {count(counts['documents'], 'document')}; a run counts from {count(settings['length'], noun)} on"
     )
     lines = [("looked", looked)]
     if counts["too_short"]:
-        lines.append(("", f"{count(counts['too_short'], 'item')} of fewer than 5 tokens: too short to tell"))
+        least = count(KINDS[settings["tokens"]].as_much_as(LEAST), noun)
+        lines.append(("", f"{count(counts['too_short'], 'item')} of fewer than {least}: too short to tell"))
     if counts["items_hit"]:
         found = (
             f"{counts['items_hit']:,} of {count(counts['items'], 'item')} "
@@ -217,7 +221,7 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
             f"({percent(counts['documents_hit'] / counts['documents'])}), by {count(counts['hits'], 'hit')}"
         )
     else:
-        found = "nothing: no document shares a run of tokens with an item"
+        found = f"nothing: no document shares a run of {noun}s with an item"
     return [*lines, ("found", found)]
 
 

@@ -31,9 +31,9 @@ from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged, spans_of
-from .columns import SEAMS, decoded, holds_floats, is_binary, is_string, is_view, plain_type
+from .columns import SEAMS, decoded, holds_floats, is_binary, is_integers, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, StoredRows, kept_rows
+from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .jsonlines import JsonLines
@@ -350,13 +350,15 @@ def with_moved_seams(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: s
 
 
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
-    """Return rows without some spans of the text in a column.
+    """Return rows without some spans of the text, or of the list of integers, in a column.
 
     The text becomes large strings, or large binary if it was bytes; bytes in another encoding become UTF-8.
     """
     if len(cuts.begins) == 0:
         return batch
     place = batch.schema.get_field_index(column)
+    if is_integers(batch.schema.field(place).type):
+        return batch.set_column(place, column, _without_integers(decoded(batch.column(place), None), cuts))
     texts = as_bytes(batch.column(place), encoding)
     given = ragged(texts.fill_null(b"") if texts.null_count else texts)
     offsets, values = given.offsets - given.offsets[0], given.values[given.offsets[0] : given.offsets[-1]]
@@ -371,6 +373,18 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
     return batch.set_column(place, pa.field(column, kind), edited)
+
+
+def _without_integers(lists: pa.Array, cuts: Cuts) -> pa.Array:
+    """Return lists without some spans of each."""
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+    start = np.append(0, np.cumsum(sizes))
+    first = np.repeat(start[:-1], np.diff(cuts.offsets))
+    gone = inside(first + cuts.begins, first + cuts.ends, int(start[-1]))
+    offsets = np.append(0, np.cumsum(~gone))[start]
+    return pa.LargeListArray.from_arrays(
+        arrow(offsets), pc.list_flatten(lists).filter(arrow(~gone)), mask=pc.is_null(lists)
+    )
 
 
 MARKS = pa.list_(pa.struct([("begin", pa.int64()), ("end", pa.int64())]))

@@ -15,6 +15,7 @@ from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..recipe import Recipe
 from ..records import dataclass
+from ..text.raw_text import UNIT_BYTES
 from ..text.token_changes import make_tokens
 from .batches import some_rows
 from .columns import SEAMS
@@ -97,15 +98,16 @@ class SeamedPiece(OfBatch):
     seams: Ragged | None
 
     @classmethod
-    def of(cls, batch: Batch, text: Ragged) -> SeamedPiece:
-        """Return all documents of a batch.
+    def of(cls, batch: Batch, text: Ragged, recipe: Recipe) -> SeamedPiece:
+        """Return all documents of a batch. If they are lists of integers, seams count these in place of bytes.
 
         Raises
         ------
         InputError
             If the column of seams holds something else.
         """
-        seams = seams_of(batch.columns[SEAMS], batch.text.sizes) if SEAMS in batch.columns else None
+        sizes = batch.text.sizes // UNIT_BYTES[recipe.shingles.token_kind.holds]
+        seams = seams_of(batch.columns[SEAMS], sizes) if SEAMS in batch.columns else None
         return cls(batch, Span.of_documents(batch.text.offsets, batch.ids), text, seams)
 
     def bars(self, tokens: Ragged, recipe: Recipe, backend: str) -> np.ndarray:
@@ -129,6 +131,7 @@ class SeamedPiece(OfBatch):
         _, offsets, _, begins, _ = make_tokens(text, recipe, "cpu" if backend == "gpu" else backend, names, True)
         number = number[rows]
         places = self.seams.values[self.seams.offsets[first] : self.seams.offsets[last]]
+        places = places * UNIT_BYTES[recipe.shingles.token_kind.holds]
         before = np.searchsorted(begins, places + np.repeat(text.offsets[:-1], number))  # begins ascend
         inner = np.clip(before, np.repeat(offsets[:-1], number), np.repeat(offsets[1:], number))
         return inner + np.repeat(to_host(tokens.offsets)[rows] - offsets[:-1], number)

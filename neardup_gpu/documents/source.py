@@ -248,15 +248,15 @@ def paths_described(description: dict[str, Any]) -> list[str]:
     return [path if is_uri(path) else unescaped(path) for path in description["paths"]]
 
 
-def open_described(description: dict[str, Any]) -> Documents:
-    """Open again what `Documents.describe` described.
+def open_described(description: dict[str, Any], other_columns: Sequence[str] = ()) -> Documents:
+    """Open again what `Documents.describe` described, to read some other columns as well.
 
     Raises
     ------
     InputError
         If the documents were given in memory, or the number of files is another.
     """
-    documents = opened_leniently(paths_described(description), reading_of(description))
+    documents = opened_leniently(paths_described(description), reading_of(description), other_columns)
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

@@ -170,7 +170,8 @@ class TextFiles(Reader):
 
     def kept_schema(self) -> pa.Schema:
         """The text that a reader of each file sees."""
-        return pa.schema([("path", pa.string()), ("text", pa.large_string())])
+        kind = pa.large_binary() if self.policy.holds == "bytes" else pa.large_string()
+        return pa.schema([("path", pa.string()), ("text", kind)])
 
     def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
@@ -180,8 +181,10 @@ class TextFiles(Reader):
                 )
 
     def _strings_of(self, found: ReadRows) -> pa.Array:
-        """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
+        """Return the texts of some files as strings; raise InputError for a text that is not UTF-8."""
         texts = found.batch.column(1)
+        if self.policy.holds == "bytes":
+            return texts
         with contextlib.suppress(pa.ArrowInvalid):
             return texts.cast(pa.large_string())
         for row, text in zip(found.rows.tolist(), texts.to_pylist(), strict=True):

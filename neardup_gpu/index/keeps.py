@@ -9,11 +9,13 @@ import numpy as np
 from .. import checks
 from ..errors import ParameterError
 from ..methods.finding.keeps import Keeps
-from ..repeated_passages.settings import TOKENS
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
 
+
+TOKENS = ("words", "code")
+"""The kinds of tokens whose runs are passages of an index."""
 
 KEPT_TEXTS = {"text": np.uint8, "word": np.uint32}
 """Ragged arrays that have a row for each document, if passages are to be found, and the dtypes of their values."""

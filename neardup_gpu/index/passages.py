@@ -28,6 +28,7 @@ from ..documents.stream import Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..errors import InputError
+from ..recipe import token_recipe
 from ..records import dataclass
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, read_corpus
 from ..shared_passages.placing import PlacedSpans, TokenSpans
@@ -40,7 +41,7 @@ from .manifest import Manifest
 from .opened import Opened
 from .segments import Segment
 from .snapshot import Snapshot, on_host
-from .texts import lower_halves, token_recipe
+from .texts import lower_halves
 
 AT_ONCE = 1 << 22
 """Tokens of the index that are searched at once, unless one document has more."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import Ragged
 from ..engine.choice import to_host
-from ..recipe import Recipe, Shingles
+from ..recipe import token_recipe
 from ..stages import count_tokens
 from ..stages.sketching import text_of
 from .keeps import KEPT_TEXTS
@@ -42,11 +42,6 @@ class KeptTexts(NamedTuple):
     def num_bytes(self) -> int:
         """The bytes of the values of both."""
         return self.text.values.nbytes + self.word.values.nbytes
-
-
-def token_recipe(tokens: str, length: int = 1) -> Recipe:
-    """Return the recipe by which passages are found among tokens of a kind."""
-    return Recipe(shingles=Shingles(min(64, length), tokens=tokens))
 
 
 def lower_halves(tokens: np.ndarray) -> np.ndarray:

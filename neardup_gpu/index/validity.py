@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError, ParameterError
-from ..repeated_passages.settings import TOKENS
 from ..stages.conditions import WITHIN
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
-from .keeps import KEPT_TEXTS
+from .keeps import KEPT_TEXTS, TOKENS
 from .remembered import problems_of_reading
 
 if TYPE_CHECKING:

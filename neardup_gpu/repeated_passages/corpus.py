@@ -255,7 +255,7 @@ def corpus_of(
 
     with clock.stage("read"):
         batches = runtime.staged(documents.batches(columns=names, max_bytes=max_bytes))
-        for found in runtime.map(tokenize, (SeamedPiece.of(batch, text) for batch, text in batches)):
+        for found in runtime.map(tokenize, (SeamedPiece.of(batch, text, recipe) for batch, text in batches)):
             bars.append(found.bars + counts["tokens"])
             values.append(found.tokens.values)
             sizes.append(found.tokens.sizes)

@@ -15,7 +15,8 @@ from ..report import count, row, shorten
 from ..results.explanation import opened_again, row_of
 from ..store.artefacts import SUBSTRINGS, read_report, using_report
 from ..store.parquet import read_table
-from ..text.raw_text import to_readable, to_string
+from ..text.raw_text import readable_part
+from ..text.token_kinds import KINDS, noun_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -69,6 +70,8 @@ class LostText:
     passages : list of LostPassage
     tokens_given, takers : int
         Tokens in passages that it keeps for others, and the number of documents that lost them.
+    kind : str, default "words"
+        The kind of tokens.
     """
 
     id: Any
@@ -78,6 +81,7 @@ class LostText:
     passages: list[LostPassage]
     tokens_given: int
     takers: int
+    kind: str = "words"
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,35 +121,38 @@ def explain_passages(folder: str | Path, id: Any, *, full: bool = False, source:
         if "source_in_reference" in spans.column_names:
             given = pc.and_(given, pc.invert(spans["source_in_reference"]))
         given = spans.filter(pc.fill_null(given, False))
-        text = b""
+        kind = report["settings"]["tokens"]
+        text, holds = b"", KINDS[kind].holds
         if rows:
             opened = opened_again(report["input"], source, "source", folder)
             text = raw_texts(opened, {found["id"]}).get(found["id"], b"")
         passages = []
         for each in rows:
-            words = to_readable(to_string(text[each["begin"] : each["end"]]))
+            words = readable_part(text, each["begin"], each["end"], holds)
             names = {name: each[name] for name in LostPassage.__dataclass_fields__ if each.get(name) is not None}
             passages.append(LostPassage(**names, text=words if full else shorten(words, SHOWN)))
         tokens, takers = pc.sum(given["tokens"]).as_py() or 0, len(pc.unique(given["id"]))
-    return LostText(found["id"], found["kept"], found["words"], found["words_left"], passages, tokens, takers)
+    return LostText(found["id"], found["kept"], found["words"], found["words_left"], passages, tokens, takers, kind)
 
 
 def render(found: LostText, *, width: int, colour: bool) -> Text:
     """Return what is known of a document, line by line."""
     from rich.text import Text
 
-    what = f"{count(found.words, 'word')}, {found.words_left:,} left{'' if found.kept else '; the document is dropped'}"
+    noun, unit = noun_of(found.kind), "integer" if found.kind == "ids" else "byte"
+    size = count(found.words, KINDS[found.kind].noun)
+    what = f"{size}, {found.words_left:,} left{'' if found.kept else '; the document is dropped'}"
     lines = [row("document", f"{readable_id(found.id)}: {what}")]
     if found.takers:
-        lines.append(row("keeps", f"{count(found.tokens_given, 'token')} for {count(found.takers, 'other document')}"))
+        lines.append(row("keeps", f"{count(found.tokens_given, noun)} for {count(found.takers, 'other document')}"))
     if not found.passages:
         lines.append(row("removed", "nothing"))
     for each in found.passages:
-        where = f"bytes {each.begin:,} to {each.end:,}, {count(each.tokens, 'token')} in {count(each.copies, 'place')}"
+        where = f"{unit}s {each.begin:,} to {each.end:,}, {count(each.tokens, noun)} in {count(each.copies, 'place')}"
         if each.source_id is None:
             kept = f"no document keeps it, by choice ({each.reason})"
         else:
             which = " of the reference set" if each.source_in_reference else ""
-            kept = f"kept by {readable_id(each.source_id)}{which}, from byte {each.source_begin or 0:,}"
+            kept = f"kept by {readable_id(each.source_id)}{which}, from {unit} {each.source_begin or 0:,}"
         lines += [row("removed", f"{where}; {kept}"), row("", each.text)]
     return Text("\n").join(lines)

@@ -17,8 +17,9 @@ from ..recipe import Recipe
 from ..report import count, shown
 from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import clean
-from ..stages import place_tokens, utf8
-from ..text.raw_text import to_readable, to_string
+from ..stages import placed_text, utf8
+from ..text.raw_text import readable_part
+from ..text.token_kinds import noun_of
 from .result import BY_COLUMNS, Substrings, sentences
 
 PAGE = "substrings.html"
@@ -97,26 +98,29 @@ def _texts(sources: Sources, rows: list[dict[str, Any]]) -> dict[tuple[bool, Any
 
 def _side_by_side(rows: list[dict[str, Any]], texts: dict[tuple[bool, Any], bytes], recipe: Recipe) -> Iterator[str]:
     """Yield each passage in its place, and in the document that keeps it."""
+    holds, noun = recipe.shingles.token_kind.holds, noun_of(recipe.shingles.tokens)
     for row in rows:
-        title = f"{count(row['tokens'], 'token')} in {count(row['copies'], 'place')}"
+        title = f"{count(row['tokens'], noun)} in {count(row['copies'], 'place')}"
         begin, end, source = row["begin"], row["end"], row["source_id"]
-        sides = [(f"removed: {readable_id(row['id'])}", _marked(texts.get((False, row["id"]), b""), begin, end, "del"))]
+        removed = _marked(texts.get((False, row["id"]), b""), begin, end, "del", holds)
+        sides = [(f"removed: {readable_id(row['id'])}", removed)]
         if source is not None:
             text, first = texts.get((bool(row.get("source_in_reference")), source), b""), row["source_begin"]
-            last = first + _size(text[first:], row["tokens"], recipe)
-            sides.append((f"kept: {readable_id(source)}", _marked(text, first, last, "ins")))
+            last = _end(text, first, row["tokens"], recipe)
+            sides.append((f"kept: {readable_id(source)}", _marked(text, first, last, "ins", holds)))
         yield side_by_side(title, sides)
 
 
-def _size(text: bytes, tokens: int, recipe: Recipe) -> int:
-    """Return the number of bytes of the first tokens of a text."""
-    ends = place_tokens(utf8([text]), recipe, "cpu").ends
-    return int(ends[min(tokens, len(ends)) - 1]) if len(ends) else 0
+def _end(text: bytes, begin: int, tokens: int, recipe: Recipe) -> int:
+    """Return the place in a text where a number of tokens end, the first of which begins at `begin` or after it."""
+    placed = placed_text(utf8([text]), recipe, "cpu")[1]
+    first = int(np.searchsorted(placed.begins, begin))
+    return int(placed.ends[min(first + tokens, len(placed.ends)) - 1]) if len(placed.ends) else 0
 
 
-def _marked(text: bytes, begin: int, end: int, mark: str) -> str:
-    """Return a passage as HTML, with some text around it."""
-    parts = text[max(0, begin - AROUND) : begin], text[begin : min(end, begin + LONGEST)], text[end : end + AROUND]
-    before, passage, after = (escape(clean(to_readable(to_string(part)))) for part in parts)
+def _marked(text: bytes, begin: int, end: int, mark: str, holds: str) -> str:
+    """Return a passage as HTML, with some text around it; `holds` says what documents are."""
+    parts = (max(0, begin - AROUND), begin), (begin, min(end, begin + LONGEST)), (end, end + AROUND)
+    before, passage, after = (escape(clean(readable_part(text, *part, holds))) for part in parts)
     more = '<span class="cut"> [...] </span>' if end - begin > LONGEST else ""
     return f"{before}<{mark}>{passage}</{mark}>{more}{after}"

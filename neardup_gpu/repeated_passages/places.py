@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from ..contamination.cutting import in_parts, words_of
 from ..contamination.items import ranges
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.batches import some_rows
@@ -26,9 +27,7 @@ from ..engine.contract import Runtime
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..recipe import Recipe
-from ..stages import count_tokens, place_tokens, utf8
-from ..text import boundaries
-from ..text.unit_options import BOUNDARIES
+from ..stages import count_tokens, placed_text, utf8
 
 
 class TokenPieces(NamedTuple):
@@ -119,9 +118,10 @@ class PlacedTokens(NamedTuple):
 _NOTHING = np.empty(0, np.int64)
 NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, np.uint8))
 
-CLOSED, OPENS, CLOSES = 1, 2, 4
-"""The marks of a token: the boundary before it is closed; it is the first, or the last, token of its line or sentence.
-If passages may be cut at any token, each token has the marks OPENS and CLOSES."""
+CLOSED, OPENS, CLOSES, GLUE = 1, 2, 4, 8
+"""The marks of a token: the boundary before it is closed; it is the first, or the last, token of its line, sentence or,
+of letters, word; it is the space between two words of letters. If passages may be cut at any token, each token has the
+marks OPENS and CLOSES."""
 
 
 class ChosenDocuments(NamedTuple):
@@ -142,9 +142,9 @@ class PlacedBatch(NamedTuple):
 
     documents : slice
         Which of the chosen documents they are.
-    text : Ragged of uint8
+    text : Ragged of uint8, or of int64
+        From byte 0 on, or from integer 0 on if documents are lists of integers.
     tokens : Tokens
-        From byte 0 of the text on.
     """
 
     documents: slice
@@ -191,7 +191,7 @@ def placed_again(
         some = slice(*np.searchsorted(chosen.numbers, [first, last]).tolist())
         rows = chosen.numbers[some] - batch.first_row
         text = some_rows(batch.text, rows)
-        tokens = place_tokens(text, recipe, backend, batch.ids.take(arrow(rows)))
+        text, tokens = placed_text(text, recipe, backend, batch.ids.take(arrow(rows)))
         if not np.array_equal(tokens.sizes, chosen.sizes[some]):
             raise changed
         return batch, len(rows), work(PlacedBatch(some, text, tokens))
@@ -237,8 +237,7 @@ def place_again(
         row = np.searchsorted(numbers[placed.documents], some.documents)
         chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
         start = np.repeat(placed.text.offsets[row], some.last - some.first)
-        shut = closed(placed.text, placed.tokens, recipe)
-        tokens, marks = marks_of(placed.text, placed.tokens, shut, cut)
+        tokens, marks = marks_of(placed.text, placed.tokens, recipe, cut)
         begins, ends = tokens.begins[chosen] - start, tokens.ends[chosen] - start
         return PlacedTokens(begins, ends, placed.text.sizes[row], marks[chosen])
 
@@ -246,7 +245,7 @@ def place_again(
     return list(placed_again(documents, given, recipe, runtime, max_bytes, clock, work))
 
 
-def marks_of(text: Ragged, tokens: Tokens, shut: np.ndarray, cut: str) -> tuple[Tokens, np.ndarray]:
+def marks_of(text: Ragged, tokens: Tokens, recipe: Recipe, cut: str) -> tuple[Tokens, np.ndarray]:
     """Return the tokens, the outer ones of each part with the bytes up to its ends, and the marks of all tokens.
 
     Parameters
@@ -254,22 +253,43 @@ def marks_of(text: Ragged, tokens: Tokens, shut: np.ndarray, cut: str) -> tuple[
     text : Ragged of uint8
         From byte 0 on.
     tokens : Tokens
-    shut : array of bool
-        Whether the boundary before each token is closed.
+    recipe : Recipe
+        Says what a token is.
     cut : str
         That of `SubstringSettings`.
     """
+    kind = recipe.shingles.token_kind
+    if kind.kernel == "letters":
+        return _marks_of_letters(text, tokens, recipe, cut)
+    shut = closed(text, tokens, recipe) if kind.holds == "text" else np.zeros(len(tokens.values), bool)
     marks = shut.astype(np.uint8) * CLOSED
-    if cut == "token" or len(marks) == 0:
+    cut = "line" if kind.kernel == "lines" else cut
+    if cut == "token":
         return tokens, marks | (OPENS | CLOSES)
-    spans = getattr(boundaries, BOUNDARIES[cut])(text.values, text.offsets)
-    part = np.searchsorted(spans.begin, tokens.begins, side="right") - 1
-    new = np.append(True, np.diff(part) != 0)
-    last = np.append(new[1:], True)
-    marks |= (new * OPENS | last * CLOSES).astype(np.uint8)
-    begins = np.where(new, np.minimum(spans.begin[part], tokens.begins), tokens.begins)
-    ends = np.where(last, np.maximum(spans.end[part], tokens.ends), tokens.ends)
-    return replace(tokens, begins=begins, ends=ends), marks
+    parts = in_parts(text, tokens, cut)
+    return parts.tokens, marks | (parts.is_first * OPENS | parts.is_last * CLOSES).astype(np.uint8)
+
+
+def _marks_of_letters(text: Ragged, letters: Tokens, recipe: Recipe, cut: str) -> tuple[Tokens, np.ndarray]:
+    """Return what `marks_of` returns for letters: a part is a word at least, between open boundaries.
+
+    The place of a space is from the word after it to the word before it, so that a cut knows its neighbours.
+    """
+    words = words_of(letters, recipe)
+    whole, of_words = marks_of(text, words.tokens, words.recipe, cut)
+    if cut == "token":
+        shut = of_words & CLOSED != 0
+        of_words = (~shut * OPENS | ~np.append(shut[1:], False)[: len(shut)] * CLOSES).astype(np.uint8)
+    marks, number = np.where(words.is_space, GLUE, 0).astype(np.uint8), words.number
+    first, space = np.flatnonzero(words.is_first), np.flatnonzero(words.is_space)
+    last = np.append(first[1:], len(marks))[: len(first)] - 1
+    last -= words.is_space[last]
+    marks[first] |= of_words & OPENS
+    marks[last] |= of_words & CLOSES
+    begins, ends = letters.begins.copy(), letters.ends.copy()
+    begins[first], ends[last] = whole.begins, whole.ends
+    begins[space], ends[space] = whole.begins[number[space] + 1], whole.ends[number[space]]
+    return replace(letters, begins=begins, ends=ends), marks
 
 
 def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:

@@ -15,6 +15,7 @@ from ..results.by_value import LISTED
 from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
+from ..text.token_kinds import noun_of
 from .corpus import TokenCorpus
 from .repeats import RemovedPassages
 
@@ -168,18 +169,18 @@ def examples(passages: RemovedPassages, ids: pa.Array) -> dict[str, list[dict[st
 def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return labelled sentences: what was looked for, and what was found."""
     counts, settings = report["counts"], report["settings"]
-    total = max(1, counts["tokens"])
+    total, noun = max(1, counts["tokens"]), noun_of(settings["tokens"])
 
     def of_all(number: int) -> str:
-        return f"{count(number, 'token')} ({percent(number / total)})"
+        return f"{count(number, noun)} ({percent(number / total)})"
 
     looked = (
-        f"passages of {settings['length']:,} tokens or more in {count(counts['tokens'], 'token')} of "
+        f"passages of {count(settings['length'], noun)} or more in {count(counts['tokens'], noun)} of "
         f"{count(counts['documents'], 'document')}"
     )
     lines = [("looked", looked)]
     if counts["longest_document"] < settings["length"]:
-        return [*lines, ("found", f"nothing can repeat: no document has {settings['length']:,} tokens")]
+        return [*lines, ("found", f"nothing can repeat: no document has {count(settings['length'], noun)}")]
     if counts["tokens_covered"] == 0:
         return [*lines, ("found", "nothing: no passage of this length occurs more than once")]
     lines.append(("found", f"{of_all(counts['tokens_covered'])} in passages that occur more than once"))
@@ -210,20 +211,21 @@ def flow_lines(by: dict[str, Any], file: str) -> list[Any]:
 def summary(found: Substrings, output: str | None, broken: list[str]) -> list[Any]:
     """Return a result as the command prints it."""
     report = found.report
-    counts, action = report["counts"], report["settings"]["action"]
+    counts, action, noun = report["counts"], report["settings"]["action"], noun_of(report["settings"]["tokens"])
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
+    unit = "integers" if report["settings"]["tokens"] == "ids" else "bytes"
     for name, each in (("longest", "longest"), ("frequent", "most_frequent")):
         for first in report[each][:1]:
-            where = f"bytes {first['begin']:,} to {first['end']:,} of {shorten(readable_id(first['id']), 40)}"
-            parts.append(row(name, f"{count(first['tokens'], 'token')} in {count(first['copies'], 'place')}: {where}"))
+            where = f"{unit} {first['begin']:,} to {first['end']:,} of {shorten(readable_id(first['id']), 40)}"
+            parts.append(row(name, f"{count(first['tokens'], noun)} in {count(first['copies'], 'place')}: {where}"))
     if output is not None and action != "list":
-        kept = f"{count(counts['tokens_left'], 'token')} of {count(counts['kept'], 'document')}"
+        kept = f"{count(counts['tokens_left'], noun)} of {count(counts['kept'], 'document')}"
         if counts["dropped"]:
             least = report["settings"]["drop_below"]
-            left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
+            left = f"no {noun}s" if least == 1 else f"fewer than {least:,} {noun}s"
             kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
         if counts["short_sources"]:
-            kept += f"; {count(counts['short_sources'], 'source')} with as few tokens kept"
+            kept += f"; {count(counts['short_sources'], 'source')} with as few {noun}s kept"
         parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
     if (by := report.get("by")) is not None:
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "substrings.json")

@@ -11,14 +11,11 @@ from ..errors import ParameterError
 from ..keep_rule import checked_rule
 from ..records import dataclass
 from ..settings import setting
+from ..text.token_kinds import KINDS, TokensName, lengths
 
 Action = Literal["cut", "mark", "list"]
 ACTIONS = get_args(Action)
 """The actions on removed passages; see `SubstringSettings`."""
-
-TokensName = Literal["words", "code"]
-TOKENS = get_args(TokensName)
-"""The kinds of tokens that passages are runs of."""
 
 Cut = Literal["token", "line", "sentence"]
 CUTS = get_args(Cut)
@@ -26,6 +23,9 @@ CUTS = get_args(Cut)
 
 LEAST, LONGEST = 2, 1 << 20
 """The smallest and the largest `length`."""
+
+USUAL = 50
+"""The `length` if none is given, in words."""
 
 NOTHING = "none"
 """The rule that keeps no passage."""
@@ -37,10 +37,13 @@ class SubstringSettings:
 
     Parameters
     ----------
-    tokens : "words" or "code", default "words"
-        What a token is; see `Shingles`.
-    length : int, default 50
-        The tokens of the shortest passage that counts.
+    tokens : str, default "words"
+        What a token is: "words", "letters", "lines", "code", "ids" or "chunks"; see `Shingles`. Passages of letters
+        are cut at whole words, and those of lines at whole lines. Chunks are not cut. Places of "ids" count integers
+        of the list, in place of bytes.
+    length : int, default None
+        The tokens of the shortest passage that counts. If None, it is 250 letters, 5 lines, 2 chunks, or 50 tokens of
+        another kind.
     keep : str, default "first"
         Which document keeps a passage:
 
@@ -71,8 +74,10 @@ class SubstringSettings:
         A document that lost text and has fewer tokens left is dropped, unless it keeps a passage for another one.
     """
 
-    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
-    length: int = setting(50, "Number of tokens of the shortest passage that counts.", metavar="N")
+    tokens: TokensName = setting("words", f"Kind of tokens: {', '.join(KINDS)}.", metavar="KIND")
+    length: int = setting(
+        None, "Number of tokens of the shortest passage that counts.", metavar="N", shown=lengths(USUAL)
+    )
     keep: str = setting(
         "first", "Document that keeps a passage: first, longest, COLUMN[:desc], or none of them.", metavar="RULE"
     )
@@ -98,8 +103,7 @@ class SubstringSettings:
     def __post_init__(self) -> None:
         within = checks.columns("within", self.within, none=True)
         plain = {
-            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
-            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            **tokens_and_length(self.tokens, self.length, USUAL),
             "keep": checked_rule(checks.text("keep", self.keep)),
             "keep_copies": checks.integer("keep_copies", self.keep_copies, 1, 2**31 - 1),
             "within": tuple(name for each in within for name in each.split(",") if name),
@@ -111,6 +115,24 @@ class SubstringSettings:
         vars(self).update(plain)
         if self.keep == NOTHING and self.keep_copies > 1:
             raise ParameterError("keep none and keep_copies: no copy is kept; leave one out")
+        if self.tokens == "chunks" and self.action == "cut":
+            raise ParameterError(
+                "action 'cut' and tokens 'chunks': bytes cut out of a file leave no file that can be used; give action "
+                "'list', or 'mark'"
+            )
+        if self.cut not in ("token", *_PARTS.get(self.tokens, CUTS)):
+            raise ParameterError(f"cut {self.cut!r} and tokens {self.tokens!r}: passages end at tokens; leave cut out")
+
+
+_PARTS = {"ids": (), "chunks": (), "lines": ("line",)}
+"""The parts that passages can be cut at, of kinds of tokens that cannot be cut at all of them."""
+
+
+def tokens_and_length(tokens: Any, length: Any, usual: int) -> dict[str, Any]:
+    """Check the kind of tokens and the length of passages; if that is None, it is as much text as `usual` words."""
+    tokens = checks.one_of("tokens", tokens, KINDS)
+    length = KINDS[tokens].as_much_as(usual) if length is None else length
+    return {"tokens": tokens, "length": checks.integer("length", length, LEAST, LONGEST)}
 
 
 def _number_or_share(name: str, value: Any) -> int | float:

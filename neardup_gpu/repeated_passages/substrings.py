@@ -31,7 +31,7 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, ParameterError
 from ..keep_rule import keep_columns
-from ..recipe import Recipe, Shingles
+from ..recipe import token_recipe
 from ..results.by_value import check_by
 from ..settings import settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
@@ -131,14 +131,14 @@ def substrings(
     [{'id': 1, 'begin': 0, 'end': 18, 'source_id': 0, 'source_begin': 9}]
     """
     how = settings_of(SubstringSettings, "substrings", settings)
-    reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
+    recipe, engine = token_recipe(how.tokens, how.length), as_engine(engine)
+    reading = chosen_reading(reading, id_column, text_columns, holds=recipe.shingles.token_kind.holds)
     writing = chosen_writing(writing, "substrings", DECISIONS)
     output = checks.optional(checks.path, "output", output)
     memory = None if memory is None else parse_size(memory)
     clock = Clock(progress, noun=None if workers is None else "task")
     kept_by = [] if how.keep == NOTHING else keep_columns(how.keep)
     columns = [CorpusColumns(order, tuple(how.within), writing.by) for order in ((), tuple(kept_by))]
-    recipe = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens))
     arguments = Arguments(
         source=source,
         against=against,

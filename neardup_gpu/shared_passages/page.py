@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from ..printable import printable, readable_id
 from ..report import count, percent, shorten, shown
 from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import clean
-from ..text.raw_text import to_readable, to_string
+from ..text.raw_text import readable_part, size_of
+from ..text.token_kinds import KINDS
 from .result import BY_COLUMNS, SharedText, sentences
 
 PAGE = "passages.html"
@@ -126,7 +127,7 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
             break
     own = raw_texts(documents, {pair[0] for pair, _ in chosen})
     theirs = raw_texts(sources, {pair[1] for pair, _ in chosen})
-    made = []
+    made, holds = [], KINDS[found.report["settings"]["tokens"]].holds
     for number, ((name, source), equal) in enumerate(chosen):
         rows = table.filter(pc.and_(pc.equal(table["id"], name), pc.equal(table["source_id"], source)))
         passages = rows.slice(0, EACH).to_pylist()
@@ -135,56 +136,58 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
         title += f"{percent(sum(rows['share'].to_pylist()))} of the document, "
         title += f"{percent(sum(rows['source_share'].to_pylist()))} of the source"
         sides = (
-            _marked(own[name], passages, number, ""),
-            _marked(theirs[source], passages, number, "source_"),
+            _marked(own[name], holds, passages, number, ""),
+            _marked(theirs[source], holds, passages, number, "source_"),
         )
         made.append(ShownPair(title, (readable_id(name), readable_id(source)), sides))
     return made
 
 
-def _marked(text: bytes, passages: Sequence[dict[str, Any]], pair: int, side: str) -> str:
+def _marked(text: bytes, holds: str, passages: Sequence[dict[str, Any]], pair: int, side: str) -> str:
     """Return a text as HTML: each passage is a link to the same passage on the other side, with its changes marked.
 
-    Text far from any passage is cut.
+    Text far from any passage is cut. `holds` says what documents are.
     """
+
+    def escaped(begin: int, end: int) -> str:
+        return escape(clean(readable_part(text, begin, end, holds)))
+
     own, other = ("b", "a") if side else ("a", "b")
     spans = sorted((each[f"{side}begin"], each[f"{side}end"], number) for number, each in enumerate(passages))
     parts, at = [], 0
     for begin, end, number in spans:
         begin = max(begin, at)
-        parts.append(_between(text[at:begin], at == 0, False))
+        parts.append(_between(escaped, at, begin, at == 0, False))
         last = min(end, begin + LONGEST)
         changes = [(each[f"{side}begin"], each[f"{side}end"]) for each in passages[number]["changes"]]
-        shown_text = _with_changes(text, begin, last, changes, "del" if side else "ins")
+        shown_text = _with_changes(escaped, begin, last, changes, "del" if side else "ins")
         cut = '<span class="cut">...</span>' if end > last else ""
         mark = f'id="p{pair}-{number}{own}" href="#p{pair}-{number}{other}" title="passage {number + 1}"'
         parts.append(f'<a class="passage" {mark}>{shown_text or number + 1}{cut}</a>')
         at = max(at, end)
-    return "".join([*parts, _between(text[at:], False, True)])
+    return "".join([*parts, _between(escaped, at, size_of(text, holds), False, True)])
 
 
-def _with_changes(text: bytes, begin: int, end: int, changes: Iterable[tuple[int, int]], mark: str) -> str:
+def _with_changes(
+    escaped: Callable[[int, int], str], begin: int, end: int, changes: Iterable[tuple[int, int]], mark: str
+) -> str:
     """Return the bytes `begin` to `end` of a text as HTML, with the changes among them in elements `mark`."""
     parts, at = [], begin
     for low, high in changes:
         low, high = max(low, at), min(high, end)
         if low < high:
-            parts += [_escaped(text[at:low]), f"<{mark}>{_escaped(text[low:high])}</{mark}>"]
+            parts += [escaped(at, low), f"<{mark}>{escaped(low, high)}</{mark}>"]
             at = high
-    return "".join([*parts, _escaped(text[at:end])])
+    return "".join([*parts, escaped(at, end)])
 
 
-def _between(text: bytes, first: bool, last: bool) -> str:
+def _between(escaped: Callable[[int, int], str], begin: int, end: int, first: bool, last: bool) -> str:
     """Return text outside of passages; of a long one, what is near a passage."""
-    if len(text) <= 2 * AROUND:
-        return _escaped(text)
+    if end - begin <= 2 * AROUND:
+        return escaped(begin, end)
     cut = '<span class="cut"> [...] </span>'
-    before = "" if first else _escaped(text[:AROUND])
-    return before + cut + ("" if last else _escaped(text[-AROUND:]))
-
-
-def _escaped(text: bytes) -> str:
-    return escape(clean(to_readable(to_string(text))))
+    before = "" if first else escaped(begin, begin + AROUND)
+    return before + cut + ("" if last else escaped(end - AROUND, end))
 
 
 def _side_by_side(pairs: list[ShownPair]) -> Iterator[str]:

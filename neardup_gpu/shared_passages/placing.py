@@ -11,7 +11,7 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
 from ..repeated_passages.places import ChosenDocuments, PlacedBatch, placed_again
-from ..text.raw_text import to_readable, to_string
+from ..text.raw_text import TO_STRING, to_readable
 
 
 class TokenSpans(NamedTuple):
@@ -75,6 +75,8 @@ def place_spans(
     numbers = np.unique(document)
     bounds = np.searchsorted(document, np.append(numbers, len(sizes)))
     found = PlacedSpans(np.empty(len(order), np.int64), np.empty(len(order), np.int64), {})
+
+    to_string = TO_STRING[recipe.shingles.token_kind.holds]
 
     def work(placed: PlacedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, str]]:
         some = slice(*bounds[[placed.documents.start, placed.documents.stop]].tolist())

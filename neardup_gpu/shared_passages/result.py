@@ -16,6 +16,7 @@ from ..results.by_value import LISTED
 from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
+from ..text.token_kinds import noun_of
 from .finding import Coverage, FoundPassages
 from .placing import PlacedSpans
 
@@ -223,20 +224,22 @@ def _rows_of(table: pa.Table, column: str) -> list[dict[str, Any]]:
 def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return labelled sentences: what was looked for, and what was found."""
     counts, settings = report["counts"], report["settings"]
+    noun = noun_of(settings["tokens"])
+    least = count(settings["length"], noun)
     looked = (
-        f"runs of {settings['length']:,} tokens or more that {count(counts['documents'], 'document')} of "
-        f"{count(counts['tokens'], 'token')} share with "
+        f"runs of {least} or more that {count(counts['documents'], 'document')} of "
+        f"{count(counts['tokens'], noun)} share with "
         + (
-            f"{count(counts['source_documents'], 'source')} of {count(counts['source_tokens'], 'token')}"
+            f"{count(counts['source_documents'], 'source')} of {count(counts['source_tokens'], noun)}"
             if "source_documents" in counts
             else "one another"
         )
     )
     lines = [("looked", looked)]
     if counts["longest_document"] < settings["length"]:
-        lines.append(("found", f"nothing can be shared: no document has {settings['length']:,} tokens"))
+        lines.append(("found", f"nothing can be shared: no document has {least}"))
     elif counts.get("longest_source", settings["length"]) < settings["length"]:
-        lines.append(("found", f"nothing can be shared: no source has {settings['length']:,} tokens"))
+        lines.append(("found", f"nothing can be shared: no source has {least}"))
     elif not counts["passages"]:
         lines.append(("found", "nothing: no two documents share a passage of this length"))
     else:
@@ -244,7 +247,7 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(
             (
                 "found",
-                f"{count(counts['tokens_taken'], 'token')} ({share}) of {count(counts['documents_taken'], 'document')} "
+                f"{count(counts['tokens_taken'], noun)} ({share}) of {count(counts['documents_taken'], 'document')} "
                 f"stand in another one: {count(counts['passages'], 'passage')} of "
                 f"{count(counts['pairs_listed'], 'pair')} of documents",
             )
@@ -253,19 +256,19 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
             best = f"the best {settings['max_partners']:,} sources of a document"
             lines.append(("", f"{count(more, 'pair')} beyond {best}: counted, not listed"))
     if counts["windows_common"]:
-        common = f"{count(counts['tokens_common'], 'token')} in runs that stand at more than {counts['most_places']:,}"
+        common = f"{count(counts['tokens_common'], noun)} in runs that stand at more than {counts['most_places']:,}"
         lines.append(("common", f"{common} places, which begin no passage"))
     return lines
 
 
 def summary(found: SharedText, output: str | None, broken: list[str]) -> list[Any]:
     """Return a result as the command prints it."""
-    report = found.report
+    report, noun = found.report, noun_of(found.report["settings"]["tokens"])
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
     for first in report["longest"][:1]:
         names = (shorten(readable_id(first[name]), 40) for name in ("id", "source_id"))
         parts.append(
-            row("longest", f"{count(first['longest_run'], 'token')} of {next(names)}, which stand in {next(names)}")
+            row("longest", f"{count(first['longest_run'], noun)} of {next(names)}, which stand in {next(names)}")
         )
     if (by := report.get("by")) is not None:
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "passages.json")

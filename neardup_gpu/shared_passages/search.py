@@ -26,7 +26,7 @@ from ..engine.heap import give_back
 from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError
-from ..recipe import Recipe, Shingles
+from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..repeated_passages.repeats import check_windows
 from ..results.by_value import check_by
@@ -128,7 +128,8 @@ def passages(
     [{'id': 1, 'begin': 6, 'end': 24, 'source_id': 0, 'source_begin': 9, 'tokens_equal': 6}]
     """
     how = settings_of(PassageSettings, "passages", settings)
-    reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
+    recipe, engine = token_recipe(how.tokens, how.length), as_engine(engine)
+    reading = chosen_reading(reading, id_column, text_columns, holds=recipe.shingles.token_kind.holds)
     writing = chosen_writing(writing, "passages", (*DECISIONS, *ROWS))
     output = checks.optional(checks.path, "output", output)
     memory = None if memory is None else parse_size(memory)
@@ -144,7 +145,7 @@ def passages(
             check_by(writing.by, documents)
         find_seams(documents)
     sources = Sources(inputs[-1], inputs[0] if other is not None else None)
-    recipe, engine = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens)), for_text(engine, lambda: None)
+    engine = for_text(engine, lambda: None)
     with contextlib.ExitStack() as stack:
         place: Path | None = None
         runtime = stack.enter_context(engine.start())

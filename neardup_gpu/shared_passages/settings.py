@@ -8,8 +8,12 @@ from typing import Any
 
 from .. import checks
 from ..records import dataclass
-from ..repeated_passages.settings import LEAST, LONGEST, TOKENS, TokensName
+from ..repeated_passages.settings import LONGEST, tokens_and_length
 from ..settings import setting
+from ..text.token_kinds import KINDS, TokensName, lengths
+
+USUAL = 20
+"""The `length` if none is given, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +22,12 @@ class PassageSettings:
 
     Parameters
     ----------
-    tokens : "words" or "code", default "words"
-        What a token is; see `Shingles`.
-    length : int, default 20
-        The shortest run of equal tokens that counts.
+    tokens : str, default "words"
+        What a token is: "words", "letters", "lines", "code", "ids" or "chunks"; see `Shingles`. Places of "ids" count
+        integers of the list, in place of bytes.
+    length : int, default None
+        The shortest run of equal tokens that counts. If None, it is 100 letters, 2 lines, 2 chunks, or 20 tokens of
+        another kind.
     gap : int, default 10
         Runs that two documents share are joined to one passage if at most this number of tokens lies between them in
         each document. 0 joins only runs that touch.
@@ -37,8 +43,8 @@ class PassageSettings:
         all documents. Passages that consist of common runs alone are not listed; their tokens are counted.
     """
 
-    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
-    length: int = setting(20, "Number of tokens of the shortest run that counts.", metavar="N")
+    tokens: TokensName = setting("words", f"Kind of tokens: {', '.join(KINDS)}.", metavar="KIND")
+    length: int = setting(None, "Number of tokens of the shortest run that counts.", metavar="N", shown=lengths(USUAL))
     gap: int = setting(10, "Join runs with at most N tokens between them, in both documents.", metavar="N")
     within: str | Sequence[str] = setting(
         (),
@@ -57,8 +63,7 @@ class PassageSettings:
     def __post_init__(self) -> None:
         within = checks.columns("within", self.within, none=True)
         plain = {
-            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
-            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            **tokens_and_length(self.tokens, self.length, USUAL),
             "gap": checks.integer("gap", self.gap, 0, LONGEST),
             "within": tuple(name for each in within for name in each.split(",") if name),
             "date": checks.optional(checks.text, "date", self.date),

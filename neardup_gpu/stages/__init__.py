@@ -123,6 +123,15 @@ def place_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any =
     return Tokens(values, offsets, begins, ends)
 
 
+def placed_text(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> tuple[Ragged, Tokens]:
+    """Return a text and where each token lies in it. Where documents are lists of integers, places count integers."""
+    tokens = place_tokens(text, recipe, backend, names)
+    if not recipe.shingles.token_kind.of_integers:
+        return text, tokens
+    integers = Ragged._trusted(text.values[: text.offsets[-1]].view(np.int64), text.offsets >> 3)
+    return integers, Tokens(tokens.values, tokens.offsets, tokens.begins >> 3, tokens.ends >> 3)
+
+
 def as_documents(texts: list[str], recipe: Recipe) -> Ragged:
     """Return the documents that strings were made of, as `Documents._to_string` makes them."""
     return utf8([*map(TO_BYTES[recipe.shingles.token_kind.holds], texts)])

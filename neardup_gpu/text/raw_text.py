@@ -47,6 +47,26 @@ TO_STRING: dict[str, Callable[[bytes], str]] = {"text": to_string, "integers": i
 TO_BYTES: dict[str, Callable[[str], bytes]] = {"text": to_bytes, "integers": integers_to_bytes, "bytes": bytes.fromhex}
 """The function that makes the document again."""
 
+UNIT_BYTES = {"text": 1, "integers": 8, "bytes": 1}
+"""The bytes of what places count, by what documents are: bytes, or integers."""
+
+
+def readable_part(text: bytes, begin: int, end: int, holds: str = "text") -> str:
+    """Return a part of a document as people are shown it; `holds` says what documents are.
+
+    Integers are counted by integers, and bytes are shown as hexadecimal digits.
+
+    >>> readable_part(integers_to_bytes("7 8 9"), 1, 3, "integers"), readable_part(b"to be", 3, 5)
+    ('8 9', 'be')
+    """
+    size = UNIT_BYTES[holds]
+    return to_readable(TO_STRING[holds](text[size * begin : size * end]))
+
+
+def size_of(text: bytes, holds: str) -> int:
+    """Return the number of bytes of a document, or of its integers."""
+    return len(text) // UNIT_BYTES[holds]
+
 
 def count_invalid(text: str) -> int:
     """Count the invalid bytes of a string that `to_string` made."""

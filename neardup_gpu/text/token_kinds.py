@@ -10,10 +10,10 @@ import hashlib
 import inspect
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import checks
 from ..definitions import polynomial
@@ -42,6 +42,8 @@ class TokenKind:
         Tokens of a shingle below which different documents share shingles by chance, so that there is a warning.
     density : int, default 1
         Tokens per byte, at most, relative to words.
+    per_word : float, default 1
+        The number of tokens that are about as much text as a word.
     holds : "text", "integers" or "bytes", default "text"
         What documents are: texts, lists of integers, or the bytes of files as they are.
     folds : tuple of str, default ()
@@ -56,6 +58,7 @@ class TokenKind:
     size: int = 5
     least: int = 1
     density: int = 1
+    per_word: float = 1
     holds: str = "text"
     folds: tuple[str, ...] = ()
     needed: Callable[[Recipe, Any, int], tuple[Any, ...]] = lambda recipe, names, count: ()
@@ -64,6 +67,14 @@ class TokenKind:
     def of_integers(self) -> bool:
         """Whether documents are lists of integers."""
         return self.holds == "integers"
+
+    def as_much_as(self, words: int) -> int:
+        """Return the number of tokens that are about as much text as some words, at least 2.
+
+        >>> KINDS["letters"].as_much_as(50), KINDS["lines"].as_much_as(8)
+        (250, 2)
+        """
+        return max(2, round(words * self.per_word))
 
     def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
         """Return what the kernel returns for some documents."""
@@ -98,13 +109,32 @@ FOLDS = ("marks", "hyphens", "digits")
 
 KINDS = {
     "words": TokenKind("tokens", "word", folds=FOLDS),
-    "letters": TokenKind("letters", "letter", size=24, least=12, density=2, folds=FOLDS),
-    "lines": TokenKind("lines", "line", size=1, folds=("marks", "digits"), needed=_of_lines),
+    "letters": TokenKind("letters", "letter", size=24, least=12, density=2, per_word=5, folds=FOLDS),
+    "lines": TokenKind("lines", "line", size=1, per_word=0.1, folds=("marks", "digits"), needed=_of_lines),
     "code": TokenKind("code", "token", density=2, needed=_of_code),
     "ids": TokenKind("ids", "integer", holds="integers"),
-    "chunks": TokenKind("chunks", "chunk", size=1, holds="bytes", needed=_of_chunks),
+    "chunks": TokenKind("chunks", "chunk", size=1, per_word=0.04, holds="bytes", needed=_of_chunks),
 }
 """The kinds of tokens by name; the first is the default."""
+
+TokensName = Literal["words", "letters", "lines", "code", "ids", "chunks"]
+"""The names in `KINDS`."""
+
+
+def noun_of(tokens: str) -> str:
+    """Return what reports about passages call a token of a kind."""
+    return "token" if tokens == "words" else KINDS[tokens].noun
+
+
+def lengths(words: int, *, but: Container[str] = ()) -> str:
+    """Return what a help text says about a default length, which is one of words.
+
+    >>> lengths(20)
+    '20; 100 letters, 2 lines, 2 chunks'
+    """
+    named = {name: kind for name, kind in KINDS.items() if kind.per_word != 1 and name not in but}
+    others = [f"{kind.as_much_as(words)} {name}" for name, kind in named.items()]
+    return f"{words}; {', '.join(others)}"
 
 
 @dataclass(frozen=True)

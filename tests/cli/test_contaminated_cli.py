@@ -119,8 +119,10 @@ def test_workers(run: Run) -> None:
         ("train.jsonl --evals evals --work-dir work", "--output: tasks write their result into a folder; name one"),
         ("train.jsonl --evals evals -o out --workers 2", "--work-dir: tasks need a folder to work in"),
         ("train.jsonl --evals evals --by site", "no column 'site'"),
-        ("train.jsonl --evals evals --within site", "there is no option --within"),
-        ("train.jsonl --evals evals --against other", "there is no option --against"),
+        ("train.jsonl --evals evals --within site", "no column 'site'"),
+        ("train.jsonl --evals evals --against other", "other: no such file or folder"),
+        ("train.jsonl --against train.jsonl", "train.jsonl: is an evaluation set and a file of the training text"),
+        ("train.jsonl --evals evals --tokens chunks", "--tokens 'chunks': "),
         ("train.jsonl", "--evals: name the evaluation sets"),
         (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
         (

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from spelled import KINDS as SPELLED, spelled
 
 import neardup_gpu as nd
+from neardup_gpu.contamination.checking import check_again
 from neardup_gpu.contamination.items import ranges
 from neardup_gpu.errors import InputError, OutputError, ParameterError
 
@@ -47,23 +49,29 @@ def check(texts, items, **options):
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts=st.lists(LETTERS, min_size=1, max_size=4), items=st.lists(LETTERS, min_size=1, max_size=4))
-def test_theorem_6(texts, items):
+@given(
+    texts=st.lists(LETTERS, min_size=1, max_size=4),
+    items=st.lists(LETTERS, min_size=1, max_size=4),
+    kind=st.sampled_from(SPELLED),
+)
+def test_theorem_6(texts, items, kind):
     """A (document, item) pair is listed exactly when the two share n consecutive tokens."""
-    found = check([" ".join(text) for text in texts], [" ".join(item) for item in items], length=6)
+    least = 2 if kind == "lines" else 5
+    sought = spelled(items, kind, "question")
+    found = nd.contaminated(spelled(texts, kind), {"set": sought}, engine="cpu", length=6, tokens=kind)
     listed = {(row["id"], int(row["eval_id"])) for row in found.hits.to_pylist()}
     expected = {
         (d, e)
         for d, text in enumerate(texts)
         for e, item in enumerate(items)
-        if len(item) >= 5 and grams(text, min(6, len(item))) & grams(item, min(6, len(item)))
+        if len(item) >= least and grams(text, min(6, len(item))) & grams(item, min(6, len(item)))
     }
     assert listed == expected
     every = [
         (d, e, n)
         for d, text in enumerate(texts)
         for e, item in enumerate(items)
-        if len(item) >= 5
+        if len(item) >= least
         for _, _, n in runs(text, item, min(6, len(item)))
     ]
     assert sorted((row["id"], int(row["eval_id"]), row["run"]) for row in found.hits.to_pylist()) == sorted(every)
@@ -102,6 +110,59 @@ def test_numbers_of_an_item(texts, item):
     assert row["llama3"] == (covered(every, short) >= size / 2)
     assert row["tulu3"] == any(covered(found, short) > size / 2 for found in each)
     assert row["longest"] == (longest >= size / 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "text", "left"),
+    [
+        ("letters", 25, f"So misread{ITEM.upper()}s, x", "So, x"),  # of the words at both ends, a part is hit
+        ("letters", 25, f"{ITEM[3:]}", None),
+        ("lines", None, "x\n  - When.\n\t- in.\n\ny", "x\n\ny"),
+        ("ids", None, [7, 1, 2, 3, 4, 5, 6, 7, 8, 9], [7, 9]),
+    ],
+)
+def test_hits_of_other_tokens_are_cut(tmp_path, kind, length, text, left):
+    """Whole words, lines and integers go; the certificate of the cut text is clean."""
+    item = {"letters": ITEM, "lines": "when\nIn", "ids": list(range(1, 9))}[kind]
+    column = "input_ids" if kind == "ids" else "text"
+    options = {"tokens": kind, "length": length, "engine": "cpu"}
+    found = nd.contaminated({column: [text]}, {"s": {"q": [item]}}, action="cut", output=tmp_path / "out", **options)
+    assert found.counts["items_hit"] == 1 and found.counts["across_seams"] == 0
+    assert pq.read_table(tmp_path / "out/kept")[column].to_pylist() == ([] if left is None else [left])
+    assert found.evals["gpt3"].to_pylist()[0] == (None if kind == "letters" else found.evals["longest"][0].as_py())
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    texts=st.lists(LETTERS, min_size=1, max_size=3),
+    items=st.lists(LETTERS, min_size=1, max_size=3),
+    values=st.lists(st.sampled_from(["x", "y", None]), min_size=6, max_size=6),
+)
+def test_within_is_the_union_of_a_check_per_value(texts, items, values):
+    """Documents are compared with items of equal values only; null equals nothing."""
+    own, theirs = values[: len(texts)], values[3 : 3 + len(items)]
+    table = pa.table({"text": [" ".join(text) for text in texts], "site": pa.array(own, pa.string())})
+    sought = pa.table({"question": [" ".join(item) for item in items], "site": pa.array(theirs, pa.string())})
+    found = nd.contaminated(table, {"set": sought}, within="site", length=6, engine="cpu")
+    usual = check(table["text"].to_pylist(), sought["question"].to_pylist(), length=6)
+    rows = [row for row in usual.hits.to_pylist() if own[row["id"]] == theirs[int(row["eval_id"])] is not None]
+    assert found.hits.to_pylist() == rows and found.counts["without_value"] == own.count(None)
+
+
+def test_against_looks_for_documents(tmp_path):
+    """Each document of a reference set is an item; its hits are cut, and the certificate is checked with it."""
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held/a.txt").write_text(f"Mr. X: {ITEM}")
+    (tmp_path / "held/b.txt").write_text("something else that nobody wrote")
+    path = tmp_path / "train.jsonl"
+    path.write_text(json.dumps({"text": f"so {ITEM.lower()} x"}) + "\n")
+    found = nd.contaminated(path, against=tmp_path / "held", action="cut", output=tmp_path / "out", engine="cpu")
+    (hit,) = found.hits.to_pylist()
+    assert (hit["eval_set"], hit["eval_id"], hit["begin"], hit["run"]) == ("against", "a.txt", 3, 18)
+    assert json.loads((tmp_path / "out/kept/train.jsonl").read_text())["text"] == "so x"
+    assert "by another scan" in check_again(tmp_path / "out", False)
+    with pytest.raises(ParameterError, match="evals: name the evaluation sets"):
+        nd.contaminated(path)
 
 
 PLANTED = {

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from spelled import KINDS, spelled
 
 import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
@@ -105,10 +106,11 @@ def test_theorem_7(texts: Texts, length: int, most: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts=WIDER, length=LENGTHS)
-def test_the_runs_of_texts_are_those_of_quadratic_matching(texts: Texts, length: int) -> None:
+@given(texts=WIDER, length=LENGTHS, kind=st.sampled_from(KINDS))
+def test_the_runs_of_texts_are_those_of_quadratic_matching(texts: Texts, length: int, kind: Any) -> None:
     """By gap 0, runs that overlap or touch in one document may be joined; all others are passages of their own."""
-    found = nd.passages(as_table(texts), length=length, gap=0, max_partners=100, engine="cpu")
+    options: dict[str, Any] = {"length": length, "gap": 0, "max_partners": 100, "tokens": kind}
+    found = nd.passages(spelled(texts, kind), engine="cpu", **options)
     runs, passages = listed_runs(texts, length, before(texts), 1000), runs_of(found)
     single = {row for row in passages if row in runs}
     assert {(d, s) for d, s, *_ in passages} == {(d, s) for d, s, *_ in runs}
@@ -392,7 +394,7 @@ def test_files_and_the_report(tmp_path: Path) -> None:
         ({"gap": -1}, "gap must be"),
         ({"ignore_common": 1}, "ignore_common must be"),
         ({"max_partners": 0}, "max_partners must be"),
-        ({"tokens": "letters"}, "tokens 'letters'"),
+        ({"tokens": "sounds"}, "tokens 'sounds'"),
         ({"date": "day"}, "day"),
         ({"within": "host"}, "host"),
         ({"lenght": 3}, "lenght: passages takes no such keyword; it takes tokens, length"),

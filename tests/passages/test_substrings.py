@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from spelled import KINDS, spelled
 
 import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
@@ -84,19 +85,84 @@ def tokens_of(text: str | bytes) -> list[int]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(texts=TEXTS, length=LENGTHS, copies=st.integers(1, 2))
-def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies: int) -> None:
+@given(texts=TEXTS, length=LENGTHS, copies=st.integers(1, 2), kind=st.sampled_from(KINDS))
+def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies: int, kind: str) -> None:
     """Which tokens are covered and removed, and from which window each passage comes."""
-    found = find([" ".join(text) for text in texts], length=length, keep_copies=copies, action="list")
+    options: dict[str, Any] = {"length": length, "keep_copies": copies, "tokens": kind, "action": "list"}
+    found = nd.substrings(spelled(texts, kind), engine="cpu", **options)
     covered, sources = defined(texts, length, copies)
     assert found.counts["tokens_covered"] == len(covered)
     assert removed_tokens(found) == {(d, i + k) for d, i in sources for k in range(length)}
     listed = {}
     for row in found.spans.to_pylist():
-        first = row["source_begin"] // 2  # tokens are letters with a space between them
+        first = row["source_begin"] // (1 if kind == "ids" else 2)
         for k in range(row["tokens"] - length + 1):
             listed[row["id"], row["begin_token"] + k] = row["source_id"], first + k
     assert listed == sources
+
+
+@settings(max_examples=60, deadline=None)
+@example(texts=[["ab", "a"], ["b", "ab", "a", "b"], ["ab", "a", "b"]], length=3)
+@given(texts=st.lists(st.lists(st.sampled_from(["a", "b", "ab"]), max_size=9), min_size=1, max_size=3), length=LENGTHS)
+def test_letters_are_cut_word_by_word(texts: Texts, length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of each passage of letters, the whole words are removed; other words, and spaces between them, are left."""
+    letters = [list(" ".join(text)) for text in texts]
+    number = [np.cumsum([letter == " " for letter in each]).tolist() for each in letters]  # the word of each letter
+    passages: list[list[int]] = []  # document, first and last letter, and those of the source
+    for (d, i), (e, j) in sorted(defined(letters, length)[1].items()):
+        if passages and passages[-1][0] == d and passages[-1][2:] == [i + length - 1, e, j + length - 1]:
+            passages[-1][2:] = [i + length, e, j + length]
+        else:
+            passages.append([d, i, i + length, e, j + length])
+    gone = set()
+    for d, first, last, *_ in passages:
+        inside = range(first, last)
+        for word in set(number[d]):
+            own = [i for i, each in enumerate(number[d]) if each == word and letters[d][i] != " "]
+            gone |= {(d, word)} if own and all(i in inside for i in own) else set()
+    raw = [(" ".join(text)).encode() for text in texts]
+    found, kept, _ = cut_out(raw, tmp_path_factory.mktemp("letters") / "out", tokens="letters", length=length)
+    left = [" ".join(word for i, word in enumerate(text) if (d, i) not in gone) for d, text in enumerate(texts)]
+    assert {d: kept.get(d, b"").decode().strip() for d in range(len(texts))} == dict(enumerate(left))
+    assert found.counts["tokens_left"] == sum(map(len, left))
+
+
+def test_integers_are_cut_out_of_lists(tmp_path: Path) -> None:
+    """Places count integers; a second run reads them as seams and removes nothing."""
+    rows = [[1, 2, 3, 4, 5, 6], [9, 2, 3, 4, 5, 7, 1, 2, 3], [], None, [2, 3, 4, 5]]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"input_ids": row, "n": 0}) + "\n" for row in rows))
+    found = nd.substrings(tmp_path / "in.jsonl", tokens="ids", length=3, output=tmp_path / "one", engine="cpu")
+    kept = [json.loads(line) for line in (tmp_path / "one/kept/in.jsonl").read_text().splitlines()]
+    assert [row["input_ids"] for row in kept] == [[1, 2, 3, 4, 5, 6], [9, 7], [], None]
+    assert [row[SEAMS] for row in kept] == ["", "1 2", "", ""]
+    assert found.spans.select(["begin", "end", "source_begin"]).to_pylist() == [
+        {"begin": 1, "end": 5, "source_begin": 1},
+        {"begin": 6, "end": 9, "source_begin": 0},
+        {"begin": 0, "end": 4, "source_begin": 1},
+    ]
+    assert "2 3 4 5" in (tmp_path / "one/substrings.html").read_text()
+    options: dict[str, Any] = {"tokens": "ids", "engine": "cpu", "action": "list"}
+    assert nd.substrings(tmp_path / "one/kept", length=3, **options).counts["passages"] == 0
+    across = pa.table({"input_ids": [[1, 2, 3, 4], [1, 2, 3, 4]], SEAMS: ["2", ""]})
+    assert nd.substrings(across, length=3, **options).counts["passages"] == 0
+    assert nd.substrings(across, length=2, **options).counts["passages"] == 2
+
+
+def test_chunks_of_files(tmp_path: Path) -> None:
+    """Files that share bytes are found and marked; nothing is cut out of them."""
+    data = np.random.default_rng(3).bytes(6000)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.bin").write_bytes(data)
+    (tmp_path / "in/b.bin").write_bytes(b"other bytes" + data[1500:] + b"the end")
+    found = nd.substrings(tmp_path / "in", tokens="chunks", action="mark", output=tmp_path / "out", engine="cpu")
+    (span,) = found.spans.to_pylist()
+    shift = 1500 - len(b"other bytes")
+    assert (span["id"], span["source_id"], span["source_begin"]) == ("b.bin", "a.bin", span["begin"] + shift)
+    assert span["end"] - span["begin"] > 3500
+    assert pq.read_table(tmp_path / "out/kept")["text"].to_pylist()[0] == data
+    assert nd.passages(tmp_path / "in", tokens="chunks", engine="cpu").passages["begin"].to_pylist() == [span["begin"]]
+    with pytest.raises(ParameterError, match="action 'cut' and tokens 'chunks'"):
+        nd.substrings(tmp_path / "in", tokens="chunks")
 
 
 @settings(max_examples=60, deadline=None)
