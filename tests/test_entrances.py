@@ -159,8 +159,8 @@ class World:
             "contaminated",
             nd.contaminated,
             {"source": self.table, "evals": {"set": {"question": ["one of the questions that is asked"]}}},
-            f"source:source evals:source {COLUMNS} fields:columns? tokens:choice length:integer share:fraction "
-            f"action:choice output:path? {RUN} reading:own? writing:own? workers:own?",
+            f"source:source evals:source {COLUMNS} fields:columns? tokens:choice length:integer? within:columns "
+            f"against:source? share:fraction action:choice output:path? {RUN} reading:own? writing:own? workers:own?",
         )
         yield (
             "substrings",

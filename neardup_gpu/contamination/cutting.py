@@ -65,7 +65,7 @@ def in_parts(text: Ragged, tokens: Tokens, part: str) -> Parts:
     return Parts(replace(tokens, begins=begins, ends=ends), is_first, is_last)
 
 
-class Words(NamedTuple):
+class LetterWords(NamedTuple):
     """The words that letters make up.
 
     tokens : Tokens
@@ -89,7 +89,7 @@ class Words(NamedTuple):
         return np.append(True, np.diff(self.number) != 0)[: len(self.number)]
 
 
-def words_of(letters: Tokens, recipe: Recipe) -> Words:
+def words_of(letters: Tokens, recipe: Recipe) -> LetterWords:
     """Return the words that letters make up; `recipe` is that of the letters."""
     is_space = letters.values == np.uint64(rabin(b" ", int(recipe.material.tokens)))
     is_first = np.append(True, is_space[:-1])[: len(is_space)]
@@ -100,7 +100,7 @@ def words_of(letters: Tokens, recipe: Recipe) -> Words:
     if len(first):
         begins, ends = np.minimum.reduceat(begins, first), np.maximum.reduceat(ends, first)
     words = Tokens(letters.values[first], offsets, begins, ends)
-    return Words(words, np.cumsum(is_first) - 1, is_space, token_recipe("words"))
+    return LetterWords(words, np.cumsum(is_first) - 1, is_space, token_recipe("words"))
 
 
 def cut_spans(

@@ -44,7 +44,7 @@ class EvaluationSet(NamedTuple):
         The format.
     file : File or None
     reference : Documents, default None
-        The documents of a reference set, each of which is an item of one field; `reader` is their first one.
+        The documents of a reference set: each document is an item of one field. `reader` is the first reader.
     """
 
     name: str

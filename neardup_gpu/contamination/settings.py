@@ -15,7 +15,7 @@ ACTIONS = get_args(Action)
 """The actions on the training text; see `contaminated`."""
 
 TOKENS = [name for name in KINDS if name != "chunks"]
-"""The kinds of tokens that can be looked for. An item is no stretch of a file's bytes."""
+"""The kinds of tokens that can be looked for. Items are not files of bytes."""
 
 LEAST, USUAL = 5, 8
 """The fewest words of an item that can be looked for, and the `length` if none is given, in words."""

@@ -112,7 +112,7 @@ def _side_by_side(rows: list[dict[str, Any]], texts: dict[tuple[bool, Any], byte
 
 
 def _end(text: bytes, begin: int, tokens: int, recipe: Recipe) -> int:
-    """Return the place in a text where a number of tokens end, the first of which begins at `begin` or after it."""
+    """Return the place in a text where a run of tokens ends, whose first token begins at `begin` or after it."""
     placed = placed_text(utf8([text]), recipe, "cpu")[1]
     first = int(np.searchsorted(placed.begins, begin))
     return int(placed.ends[min(first + tokens, len(placed.ends)) - 1]) if len(placed.ends) else 0

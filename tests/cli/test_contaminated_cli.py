@@ -122,7 +122,10 @@ def test_workers(run: Run) -> None:
         ("train.jsonl --evals evals --within site", "no column 'site'"),
         ("train.jsonl --evals evals --against other", "other: no such file or folder"),
         ("train.jsonl --against train.jsonl", "train.jsonl: is an evaluation set and a file of the training text"),
-        ("train.jsonl --evals evals --tokens chunks", "--tokens 'chunks': "),
+        (
+            "train.jsonl --evals evals --tokens chunks",
+            "'chunks' is not one of words, letters, lines, code, ids",
+        ),
         ("train.jsonl", "--evals: name the evaluation sets"),
         (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
         (

@@ -104,7 +104,7 @@ def test_nothing_is_found(run: Run, arguments: str, says: str) -> None:
         ("in.jsonl --date when", "no column 'when'"),
         ("in.jsonl --within site", "no column 'site'"),
         ("in.jsonl --by site", "no column 'site'"),
-        ("in.jsonl --tokens letters", "--tokens 'letters' is not one of words, code"),
+        ("in.jsonl --tokens sounds", "--tokens 'sounds' is not one of words, letters, lines, code, ids, chunks"),
         ("in.jsonl --fail-over found=1", "there is no count 'found'; it is one of passages, documents"),
         ("in.jsonl --memory 100MB", "100.0 MB of memory is not enough for more than"),
         ("in.jsonl --action cut", "--action"),
