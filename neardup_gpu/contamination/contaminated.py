@@ -15,7 +15,7 @@ import xxhash
 from .. import checks
 from ..arguments import Arguments, opened_set
 from ..documents import Documents, open_documents
-from ..documents.columns import listed
+from ..documents.columns import CONTAMINATED, listed
 from ..documents.files import File
 from ..documents.find import find_files
 from ..documents.local_names import escaped
@@ -42,7 +42,7 @@ from .finding import Check, Scanned, found_by
 from .in_tasks import in_tasks
 from .items import EvaluationItems, EvaluationSet, identities, opened_sets, reference_set, texts_of_items
 from .page import PAGE, Shown, page_of
-from .scanning import MARKS, Passage, Scan
+from .scanning import Passage, Scan
 from .settings import Action, ContaminationSettings
 from .verdicts import TABLES, Contamination
 
@@ -180,7 +180,7 @@ def contaminated(
     _check_columns(documents, sets, settings.within)
     if writing.by is not None:
         check_by(writing.by, documents)
-    writing = check_action(action, MARKS, writing, documents)
+    writing = check_action(action, CONTAMINATED, writing, documents)
     with clock.stage("read"):
         check = Check.of(documents, sets, settings, writing.by)
     with contextlib.ExitStack() as stack:

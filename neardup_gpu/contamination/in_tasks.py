@@ -81,7 +81,7 @@ def in_tasks(
             with work.told_as("write"):
                 extents = [extent_in(facts) for facts in searched.facts]
                 hit = scanned.findings.counts["documents_hit"]
-                calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job), strict=True)]
+                calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
                 written = work.stage("write", write, calls, after=[searched], covers=covers)
             move_files([written], Path(work.shared.result), place)
         yield place, scanned

@@ -16,6 +16,7 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.batches import some_rows
+from ..documents.columns import CONTAMINATED
 from ..documents.edits import Cuts, Edits
 from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..documents.stream import Batch, Documents
@@ -188,7 +189,7 @@ class Findings:
         kept = keep[owner]
         cuts = Cuts(np.searchsorted(owner[kept], np.arange(len(keep) + 1)), begins[kept], ends[kept])
         if action == "mark":
-            return Edits(keep, cuts, MARKS)
+            return Edits(keep, cuts, CONTAMINATED)
         if not self.counts["documents_hit"]:
             return Edits(keep, cuts)
         return Edits(keep, cuts, seams=seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep)))))
@@ -463,9 +464,6 @@ def _add(findings: Findings, found: _Found) -> None:
         findings.emptied.append(found.emptied + batch.first_row)
     findings.counts.update(counts)
 
-
-MARKS = "contaminated"
-"""The column of marked spans."""
 
 _NOTHING = np.empty(0, np.int64)
 NO_SPANS = _NOTHING, _NOTHING, _NOTHING

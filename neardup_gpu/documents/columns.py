@@ -18,6 +18,9 @@ WRITTEN_ANEW = "leave out what writes rows anew: another output_format, units, c
 SEAMS = "seams"
 """The column of the bytes of a text at which passages were cut out, as numbers with spaces between them."""
 
+REPEATED, CONTAMINATED = MARK_COLUMNS = "repeated", "contaminated"
+"""The columns of marked spans, which `substrings` and `contaminated` write."""
+
 
 def is_view(kind: pa.DataType) -> bool:
     return pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)

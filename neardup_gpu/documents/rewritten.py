@@ -25,13 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
-from ..data import arrow
+from ..data import Ragged, arrow, numpy_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged, spans_of
-from .columns import SEAMS, decoded, holds_floats, is_binary, is_integers, is_string, is_view, plain_type
+from .columns import MARK_COLUMNS, SEAMS, decoded, holds_floats, is_binary, is_integers, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
@@ -39,12 +39,13 @@ from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .jsonlines import JsonLines
 from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
+from .nested import is_list
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
-from .seams import new_seams, seams_as_text, seams_of
+from .seams import moved, new_seams, seams_as_text, seams_of
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing, format_for
 
@@ -124,8 +125,9 @@ def write_rewritten(
             batch, column, encoding = batch.append_column(EXTRACTED, text), EXTRACTED, None
         if edits.marks is not None:
             return with_marks(batch, cuts, edits.marks)
-        if edits.seams is None and not extracts:
-            batch = with_moved_seams(batch, cuts, column, encoding)
+        if not extracts:
+            batch = with_moved_marks(batch, cuts)
+            batch = batch if edits.seams is not None else with_moved_seams(batch, cuts, column, encoding)
         return with_cuts(batch, cuts, column, encoding)
 
     def own_schema(reader: Reader) -> pa.Schema:
@@ -389,6 +391,35 @@ def _without_integers(lists: pa.Array, cuts: Cuts) -> pa.Array:
 
 MARKS = pa.list_(pa.struct([("begin", pa.int64()), ("end", pa.int64())]))
 """The type of a column of spans."""
+
+
+def with_moved_marks(batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
+    """Return rows whose columns of marks, which earlier runs wrote, have the places in the texts that cuts leave.
+
+    Spans of which nothing is left vanish.
+    """
+    for name in MARK_COLUMNS if len(cuts.begins) else ():
+        place = batch.schema.get_field_index(name)
+        if place < 0 or not _are_marks(batch.schema.field(place).type):
+            continue
+        lists = batch.column(place)
+        sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+        spans, offsets = pc.list_flatten(lists), np.append(0, np.cumsum(sizes))
+        begins, ends = (moved(cuts, Ragged._trusted(numpy_of(spans.field(each)), offsets)) for each in ("begin", "end"))
+        left = begins < ends
+        offsets = np.append(0, np.cumsum(left))[offsets]
+        values = pa.StructArray.from_arrays([arrow(begins[left]), arrow(ends[left])], fields=list(MARKS.value_type))
+        marks = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), values, mask=pc.is_null(lists))
+        batch = batch.set_column(place, name, marks.cast(lists.type))
+    return batch
+
+
+def _are_marks(kind: pa.DataType) -> bool:
+    """Return whether a column of this type can hold spans."""
+    spans = kind.value_type if is_list(kind) else kind
+    return pa.types.is_struct(spans) and {field.name: field.type for field in spans} == {
+        field.name: field.type for field in MARKS.value_type
+    }
 
 
 def with_marks(batch: pa.RecordBatch, spans: Cuts, column: str) -> pa.RecordBatch:

@@ -137,6 +137,27 @@ class SeamedPiece(OfBatch):
         return inner + np.repeat(to_host(tokens.offsets)[rows] - offsets[:-1], number)
 
 
+def moved(cuts: Cuts, places: Ragged) -> np.ndarray:
+    """Return where places in texts are after spans are cut out: array of int64. Those in a span fall together.
+
+    Parameters
+    ----------
+    cuts : Cuts
+    places : Ragged of int64
+        Bytes of each text as it was given.
+    """
+    number = len(cuts.offsets) - 1
+    owner, of_place = np.repeat(np.arange(number), np.diff(cuts.offsets)), np.repeat(np.arange(number), places.sizes)
+    before = np.append(0, np.cumsum(cuts.ends - cuts.begins))  # bytes that are cut, in all documents
+    beyond = int(max(cuts.ends.max(initial=0), places.values.max(initial=0))) + 1
+    following = np.searchsorted(owner * beyond + cuts.begins, of_place * beyond + places.values)
+    start = cuts.offsets[of_place]
+    overshoot = np.maximum(0, np.append(0, cuts.ends)[following] - places.values)  # of the cut before the place
+    overshoot[following == start] = 0
+    moved_places: np.ndarray = places.values - (before[following] - before[start]) + overshoot
+    return moved_places
+
+
 def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
     """Return the bytes of the texts that are left at which text was cut, now or earlier.
 
@@ -150,12 +171,7 @@ def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
     owner, of_seam = np.repeat(np.arange(number), np.diff(cuts.offsets)), np.repeat(np.arange(number), seams.sizes)
     before = np.append(0, np.cumsum(cuts.ends - cuts.begins))  # bytes that are cut, in all documents
     beyond = int(max(cuts.ends.max(initial=0), seams.values.max(initial=0))) + 1
-    following = np.searchsorted(owner * beyond + cuts.begins, of_seam * beyond + seams.values)
-    start = cuts.offsets[of_seam]
-    overshoot = np.maximum(0, np.append(0, cuts.ends)[following] - seams.values)  # of the cut before the seam
-    overshoot[following == start] = 0
-    old = seams.values - (before[following] - before[start]) + overshoot
-    new = cuts.begins - (before[:-1] - before[cuts.offsets[owner]])
+    old, new = moved(cuts, seams), cuts.begins - (before[:-1] - before[cuts.offsets[owner]])
     found = np.unique(np.append(owner * beyond + new, of_seam * beyond + old))
     return Ragged._trusted(found % beyond, np.searchsorted(found, np.arange(number + 1) * beyond))
 

@@ -118,6 +118,8 @@ class Extent:
         Entries of `Documents.skipped` about the first part.
     integers : tuple of (str, str)
         "negative" or "wide" for integer ids that no other such type holds, and the file that has one.
+    are_strings : bool, default True
+        Whether all files of text are UTF-8.
     """
 
     num_documents: tuple[int, ...]
@@ -125,6 +127,7 @@ class Extent:
     left_out: tuple[tuple[tuple[int, int], ...], ...]
     num_skipped: int
     integers: tuple[tuple[str, str], ...]
+    are_strings: bool = True
 
     @property
     def num_rows(self) -> int:
@@ -326,6 +329,7 @@ def extent_of(documents: Documents) -> Extent:
         tuple(tuple(each.skipped.ranges) for each in passes),
         len(documents._entries(0)),
         tuple(documents._integers.found.items()),
+        all(each.reader.are_strings for each in passes if isinstance(each.reader, TextFiles)),
     )
 
 

@@ -15,7 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
-from .columns import WRITTEN_ANEW
+from .columns import WRITTEN_ANEW, is_binary
 from .contract import Reader
 from .edits import Items
 from .files import File, relative_names
@@ -56,6 +56,7 @@ class TextFiles(Reader):
         self._stripped = bytearray(len(files))  # whether the page of a file was not parsed
         self.ids = relative_names(files) if ids is None else ids
         self.seen: list[Seen | None] = [None] * len(files)  # when each is first looked at
+        self.are_strings = policy.holds != "bytes"  # whether all texts that have been read are UTF-8
 
     @property
     def stripped_pages(self) -> int:
@@ -146,6 +147,11 @@ class TextFiles(Reader):
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> ReadRows:
         ids = pa.array([self.ids[row] for row in rows], pa.string())
         arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
+        if self.are_strings:
+            try:
+                arrays[1].cast(pa.large_string())  # which looks at each byte, and copies none
+            except pa.ArrowInvalid:
+                self.are_strings = False
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return ReadRows(batch, np.array(rows, np.int64))
 
@@ -169,22 +175,20 @@ class TextFiles(Reader):
         return ()
 
     def kept_schema(self) -> pa.Schema:
-        """The text that a reader of each file sees."""
-        kind = pa.large_binary() if self.policy.holds == "bytes" else pa.large_string()
+        """The text that a reader of each file sees: strings, unless a file that has been read is not UTF-8."""
+        kind = pa.large_string() if self.are_strings else pa.large_binary()
         return pa.schema([("path", pa.string()), ("text", kind)])
 
     def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        as_bytes = is_binary(schema.field("text").type)
         for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
             if not isinstance(found, Problem):
-                yield pa.RecordBatch.from_arrays(
-                    [found.batch.column(0), self._strings_of(found)], self.kept_schema().names
-                )
+                texts = found.batch.column(1) if as_bytes else self._strings_of(found)
+                yield pa.RecordBatch.from_arrays([found.batch.column(0), texts], self.schema.names)
 
     def _strings_of(self, found: ReadRows) -> pa.Array:
-        """Return the texts of some files as strings; raise InputError for a text that is not UTF-8."""
+        """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
         texts = found.batch.column(1)
-        if self.policy.holds == "bytes":
-            return texts
         with contextlib.suppress(pa.ArrowInvalid):
             return texts.cast(pa.large_string())
         for row, text in zip(found.rows.tolist(), texts.to_pylist(), strict=True):

@@ -176,7 +176,7 @@ class SubstringsInTasks(CorporaInTasks):
         with work.told_as("write"):
             digest = hand_on(work, EDITS, 0, parts)
             extents = [extent_in(facts) for facts in self.reading.facts[mine.start :]]
-            given = zip([job.slices[each] for each in mine], extents, how_written(job), strict=True)
+            given = zip([job.slices[each] for each in mine], extents, how_written(job, extents), strict=True)
             calls: list[Any] = [(*each, edits.marks, digest) for each in given]
             written = work.stage("write", write, calls, covers=[job.slices[each].covers for each in mine])
         move_files([written], Path(work.shared.result), folder)

@@ -16,6 +16,7 @@ from .. import __version__, checks
 from ..arguments import Arguments
 from ..data import arrow
 from ..definitions import METADATA_KEY, versions
+from ..documents.columns import REPEATED
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import ReferenceSets
@@ -46,9 +47,6 @@ from .reading import CorporaHere, CorpusReading
 from .repeats import RemovedPassages, cuts_of, find_windows, open_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, by_report, examples, spans_table
 from .settings import NOTHING, SubstringSettings
-
-MARKS = "repeated"
-"""The column of marked passages."""
 
 
 @with_bars
@@ -153,7 +151,7 @@ def substrings(
     if sources.reference is not None and how.keep_copies > 1:
         raise ParameterError("keep_copies and against: passages of the reference set are all removed; leave one out")
     if output is not None:
-        writing = check_action(how.action, MARKS, writing, sources.documents)
+        writing = check_action(how.action, REPEATED, writing, sources.documents)
     with contextlib.ExitStack() as stack:
         place: Path | None = None
         runtime = stack.enter_context(arguments.engine.start())
@@ -279,7 +277,7 @@ def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus,
     known, number = corpus.num_known, len(fates.kept)
     if settings.action == "mark":
         offsets = np.searchsorted(passages.document, np.arange(number + 1))
-        return Edits(np.ones(number, bool), Cuts(offsets, passages.begin, passages.end), MARKS).of(known, number)
+        return Edits(np.ones(number, bool), Cuts(offsets, passages.begin, passages.end), REPEATED).of(known, number)
     if not fates.lost.any():
         return Edits(fates.kept[known:])
     owner = np.repeat(np.arange(number), np.diff(fates.cuts.offsets))

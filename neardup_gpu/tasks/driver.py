@@ -6,6 +6,7 @@ The driver holds names of files and counts, and nothing for each document.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
+from ..documents.textfiles import TextFiles
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..keep_rule import keep_columns
@@ -340,7 +342,7 @@ def _write(
     ids = results.AnsweredIds(answered.names("ids"), kind, against)
     given_ranges = [(ids, facts["largest"][0], layout) for facts in listed.facts]
     tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
-    mine, how = range(job.num_known, slices), how_written(job)
+    mine, how = range(job.num_known, slices), how_written(job, extents)
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], ids, layout, each)
         for number, each in zip(mine, how, strict=True)
@@ -350,12 +352,14 @@ def _write(
     return listed, tables, written
 
 
-def how_written(job: Job) -> list[results.Written]:
-    """How the kept rows of each slice of the input are written."""
+def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
+    """How the kept rows of each slice of the input are written; `extents` are those of all slices."""
     writing, mine = job.writing, job.slices[job.num_known :]
     if not writing.rewrites:
         return [results.Written(writing)] * len(mine)
     schema = job.schema
+    if not all(extent.are_strings for extent in extents):
+        schema = TextFiles.schema
     if job.infers_columns:
         covers = [slice.covers for slice in mine]
         found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
@@ -406,7 +410,7 @@ def extent_in(facts: dict[str, Any]) -> Extent:
     left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
     integers = tuple(tuple(each) for each in plain.pop("integers"))
     documents, places = tuple(plain["num_documents"]), tuple(plain["num_places"])
-    return Extent(documents, places, left_out, plain["num_skipped"], integers)
+    return Extent(documents, places, left_out, plain["num_skipped"], integers, plain["are_strings"])
 
 
 def offsets_in(job: Job, extents: list[Extent]) -> list[Offset]:

@@ -472,6 +472,40 @@ def test_marks(lines: Path, tmp_path: Path) -> None:
     assert rows[2]["body"].startswith("x WHEN IN")
 
 
+def test_marks_of_an_earlier_run_move_with_the_text(tmp_path: Path) -> None:
+    """Cuts of a later run move them; what nothing is left of has no mark."""
+    texts = [PASSAGE, f"{PASSAGE} a b c d", "x a b c d y", "so a b c d"]
+    nd.substrings({"text": texts}, length=3, action="mark", output=tmp_path / "marked", engine="cpu")
+    for name, kind in (("rows", "parquet"), ("lines", "jsonl")):
+        out, writing = tmp_path / name, nd.Writing(output_format=kind)  # type: ignore[arg-type]
+        nd.substrings(tmp_path / "marked/kept", length=8, output=out, writing=writing, engine="cpu")
+        (path,) = (out / "kept").iterdir()
+        lines = path.read_text().splitlines() if kind == "jsonl" else []
+        rows = [json.loads(line) for line in lines] if kind == "jsonl" else pq.read_table(path).to_pylist()
+        spans = [[row["text"][mark["begin"] : mark["end"]] for mark in row["repeated"]] for row in rows]
+        assert [row["text"] for row in rows] == [PASSAGE, " a b c d", *texts[2:]]
+        assert spans == [[], [], ["a b c d"], ["a b c d"]]
+    second = nd.substrings(tmp_path / "lines/kept", length=4, keep="none", output=tmp_path / "two", engine="cpu")
+    assert second.counts["passages"] == 3
+    rows = [json.loads(line) for line in next((tmp_path / "two/kept").iterdir()).read_text().splitlines()]
+    assert [(row["text"], row["repeated"]) for row in rows] == [(PASSAGE, []), ("x y", []), ("so ", [])]
+
+
+def test_files_that_are_not_utf8_are_cut(tmp_path: Path) -> None:
+    """Their texts become bytes in kept/, by tasks as well, and are read again."""
+    (tmp_path / "in").mkdir()
+    for name, text in (("a", b"one two three \xff four"), ("b", b"one two three \xfe"), ("c", "\u00e9".encode())):
+        (tmp_path / f"in/{name}.txt").write_bytes(text)
+    nd.substrings(tmp_path / "in", length=3, output=tmp_path / "out", engine="cpu")
+    kept = pq.read_table(tmp_path / "out/kept")
+    assert kept["text"].to_pylist() == [b"one two three \xff four", b" \xfe", "\u00e9".encode()]
+    assert nd.substrings(tmp_path / "out/kept", length=3, engine="cpu").counts["invalid_utf8"] == 2
+    workers = nd.Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=150)
+    nd.substrings(tmp_path / "in", length=3, output=tmp_path / "tasks", engine="cpu", workers=workers)
+    assert len(list((tmp_path / "tasks/kept").iterdir())) > 1
+    assert pq.read_table(tmp_path / "tasks/kept").equals(kept)
+
+
 def test_drop_below(lines: Path) -> None:
     """A document with fewer words left is dropped; one that is a source is not."""
     found = nd.substrings(lines, text_columns="body", length=8, drop_below=50, action="list", engine="cpu")
