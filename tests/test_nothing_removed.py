@@ -93,7 +93,7 @@ def test_one_changed_word_takes_a_text_of_so_few_words_below_the_threshold(size,
     for number, is_fragile in ((most, True), (most + 1, False)):
         changed = words(number).replace(f"word{number // 2}", "other", 1)
         assert (compare(words(number), changed, shingles=recipe.shingles).resemblance < threshold) == is_fragile
-    assert any(f"have at most {most} words" in line for line in dedup({"text": [words(most)]}, recipe=recipe).warnings)
+    assert any(f"has at most {most} words" in line for line in dedup({"text": [words(most)]}, recipe=recipe).warnings)
 
 
 def test_another_threshold_has_its_own():

@@ -113,13 +113,15 @@ def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
     total, empty = _number(sizes), _number(sizes, most=0)
     if empty >= MOST * total:
         found.append(
-            f"{empty:,} of {count(total, 'document')} of {name} have no {noun}s: check which columns hold the text"
+            f"{empty:,} of {count(total, 'document')} of {name} {_have(empty)} no {noun}s: "
+            "check which columns hold the text"
         )
     width = recipe.shingles.size
     short = _number(sizes, most=width - 1) - empty
     if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
         found.append(
-            f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s are shorter than a shingle of "
+            f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s {'is' if short == 1 else 'are'} "
+            "shorter than a shingle of "
             f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size); "
             "docs/how_to/choose.md has settings for short texts"
         )
@@ -128,11 +130,16 @@ def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
     fragile = _number(sizes, most=most) - empty
     if total > empty and fragile >= MOST * (total - empty):
         found.append(
-            f"{fragile:,} of {count(total - empty, 'document')} of {name} with {noun}s have at most {most} {noun}s, "
+            f"{fragile:,} of {count(total - empty, 'document')} of {name} with {noun}s {_have(fragile)} at most {most} "
+            f"{noun}s, "
             f"where one changed {noun} leaves a resemblance below {recipe.threshold}; docs/how_to/choose.md has "
             "settings for short texts"
         )
     return found
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _spoiled_by_one(recipe: Recipe) -> int:

@@ -114,11 +114,11 @@ def test_json_that_is_not_unicode_becomes_no_other_format(tmp_path, line, on_err
     assert line in (tmp_path / "out/kept/in.jsonl").read_bytes()
 
 
-def test_a_text_file_that_is_not_utf8_becomes_no_other_format(tmp_path):
+def test_a_text_file_that_is_not_utf8_becomes_no_json(tmp_path):
     for name, text in (("a", b"fine"), ("b", b"caf\xe9 noir")):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / f"in/{name}.txt").write_bytes(text)
-    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave out what writes rows anew"):
+    with pytest.raises(InputError, match=r"column 'text' holds bytes that are not UTF-8 .*write Parquet"):
         dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     dedup(tmp_path / "in", output=tmp_path / "out")
     assert (tmp_path / "out/kept/b.txt").read_bytes() == b"caf\xe9 noir"
@@ -271,7 +271,7 @@ def test_categories_in_different_orders_are_refused(tmp_path, by_tasks):
     (tmp_path / "in").mkdir()
     for name, categories in (("a", ["low", "high"]), ("b", ["high", "low"])):
         pq.write_table(pa.table({"text": [SAME], "v": ordered(["low"], categories)}), tmp_path / f"in/{name}.parquet")
-    with pytest.raises(InputError, match="column 'v' has its categories in different orders, high < low and"):
+    with pytest.raises(InputError, match=r"column 'v' has its categories in different orders, high < low and"):
         kept_values(tmp_path / "in", tmp_path, by_tasks=by_tasks)
     pq.write_table(pa.table({"text": [SAME], "v": ["mid"]}), tmp_path / "in/b.parquet")
     with pytest.raises(InputError, match="ordered categories, low < high, and 'mid' is not one of them"):
@@ -484,7 +484,7 @@ def test_an_index_compares_ordered_categories_in_their_order(tmp_path):
             index.add(pa.table({"text": [SAME] * 2, "v": ordered(values)}))
         for keep, best in (("v:desc", 1), ("v:asc", 2)):
             assert np.flatnonzero(index.decide(keep=keep).documents["kept"].to_pylist()).tolist() == [best]
-        with pytest.raises(InputError, match="column 'v' has its categories in different orders"):
+        with pytest.raises(InputError, match=r"column 'v' has its categories in different orders"):
             index.add(pa.table({"text": [SAME], "v": ordered(["mid"], ["mid", "low"])}))
         assert len(index) == 4
     with Index.open(tmp_path / "index") as index:
