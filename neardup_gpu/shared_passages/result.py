@@ -228,7 +228,7 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     least = count(settings["length"], noun)
     looked = (
         f"runs of {least} or more that {count(counts['documents'], 'document')} of "
-        f"{count(counts['tokens'], noun)} share with "
+        f"{count(counts['tokens'], noun)} {'shares' if counts['documents'] == 1 else 'share'} with "
         + (
             f"{count(counts['source_documents'], 'source')} of {count(counts['source_tokens'], noun)}"
             if "source_documents" in counts

@@ -121,7 +121,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run([*query, "-o", "p.parquet"]) == run(query) == 0
     assert pq.read_table("p.parquet").to_pylist() == [passage]
     said = capsys.readouterr().out.splitlines()
-    assert "looked     runs of 4 tokens or more that 1 document of 8 tokens share with 1 source of 8 tokens" in said
+    assert "looked     runs of 4 tokens or more that 1 document of 8 tokens shares with 1 source of 8 tokens" in said
     for wrong, says in (
         (["query", "y", "--text", "a", "--passages"], "y: keeps no tokens to find passages by"),
         (["query", "x", "--text", "a", "--length", "4"], "--length: is for passages; give --passages, too"),
