@@ -396,7 +396,7 @@ MARKS = pa.list_(pa.struct([("begin", pa.int64()), ("end", pa.int64())]))
 def with_moved_marks(batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
     """Return rows whose columns of marks, which earlier runs wrote, have the places in the texts that cuts leave.
 
-    Spans of which nothing is left vanish.
+    A span without any text left vanishes.
     """
     for name in MARK_COLUMNS if len(cuts.begins) else ():
         place = batch.schema.get_field_index(name)
