@@ -87,6 +87,10 @@ class Placed(NamedTuple):
         start = np.repeat(text[:-1], np.diff(offsets))
         return cls(pieces, offsets, begins + start, ends + start, text, marks)
 
+    def are_spaces(self, tokens: np.ndarray) -> np.ndarray:
+        """Return which of some tokens are spaces between words of letters."""
+        return self.marks[tokens] & GLUE != 0
+
     def whole_parts(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the tokens from the first part that begins in each interval of tokens to the last one that ends there.
 

@@ -20,7 +20,7 @@ from ..engine.memory import check_memory
 from ..report import count
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
-from .places import GLUE, Placed, TokenPieces
+from .places import Placed, TokenPieces
 from .settings import NOTHING, SubstringSettings
 
 AT_ONCE = 1 << 20
@@ -295,14 +295,16 @@ def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tu
     key = pieces.documents * beyond + pieces.first
     owner = np.searchsorted(key, passages.document * beyond + passages.begin_token, side="right") - 1
     begin = placed.offsets[owner] + passages.begin_token - pieces.first[owner]
-    end, glue = begin + passages.tokens, np.append(placed.marks & GLUE != 0, False)
-    end += glue[end] & (end < placed.offsets[owner + 1])  # a space vanishes with the word before it
+    end = begin + passages.tokens
+    # A space vanishes with the word before it,
+    end += (end < placed.offsets[owner + 1]) & placed.are_spaces(np.minimum(end, len(placed.marks) - 1))
     owner, first, last = united(owner, begin, end)
-    has_space = glue[last - 1]
+    has_space = placed.are_spaces(last - 1)
     cut = owner, first, last - has_space
     begins, ends = bytes_to_cut(placed.text, (placed.offsets, placed.begins, placed.ends), cut)
     document = pieces.documents[owner]
-    size = last - first + (~has_space & (first > placed.offsets[owner]) & glue[first - 1])  # or with that after it
+    # or with the word after it.
+    size = last - first + (~has_space & (first > placed.offsets[owner]) & placed.are_spaces(first - 1))
     lost = np.bincount(document, size, num_documents).astype(np.int64)
     offsets = np.searchsorted(document, np.arange(num_documents + 1))
     return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost

@@ -101,7 +101,7 @@ def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies:
     assert listed == sources
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(texts=[["ab", "a"], ["b", "ab", "a", "b"], ["ab", "a", "b"]], length=3)
 @given(texts=st.lists(st.lists(st.sampled_from(["a", "b", "ab"]), max_size=9), min_size=1, max_size=3), length=LENGTHS)
 def test_letters_are_cut_word_by_word(texts: Texts, length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
