@@ -123,9 +123,9 @@ _NOTHING = np.empty(0, np.int64)
 NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, np.uint8))
 
 CLOSED, GLUE, OPENS, CLOSES = 1, 2, 4, 8
-"""The marks of a token: the boundary before it is closed; it is the space between two words of letters; it is the first,
-or the last, token of its line, sentence or, of letters, word. If passages may be cut at any token, each token has the
-marks OPENS and CLOSES."""
+"""The marks of a token: the boundary before it is closed; it is the space between two words of letters; it is the
+first, or the last, token of its line, sentence or, of letters, word. If passages may be cut at any token, each token
+has the marks OPENS and CLOSES."""
 
 
 class ChosenDocuments(NamedTuple):
