@@ -125,12 +125,11 @@ def cut_spans(
     stays : array of bool
         Whether each token stays.
     """
-    kind = recipe.shingles.token_kind
-    if kind.kernel == "letters":
+    if recipe.shingles.tokens == "letters":
         return _cut_words(text, tokens, recipe, cut)
-    if kind.kernel == "lines":
+    if recipe.shingles.tokens == "lines":
         tokens = in_parts(text, tokens, "line").tokens
-    if kind.of_integers:
+    if recipe.shingles.token_kind.of_integers:
         owner, first, last = cut
         begins, ends = tokens.begins[first] - text.offsets[owner], tokens.ends[last - 1] - text.offsets[owner]
         return owner, begins, ends, ~inside(first, last, len(tokens.values))

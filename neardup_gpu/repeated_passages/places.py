@@ -262,12 +262,12 @@ def marks_of(text: Ragged, tokens: Tokens, recipe: Recipe, cut: str) -> tuple[To
     cut : str
         That of `SubstringSettings`.
     """
-    kind = recipe.shingles.token_kind
-    if kind.kernel == "letters":
+    if recipe.shingles.tokens == "letters":
         return _marks_of_letters(text, tokens, recipe, cut)
-    shut = closed(text, tokens, recipe) if kind.holds == "text" else np.zeros(len(tokens.values), bool)
+    is_text = recipe.shingles.token_kind.holds == "text"
+    shut = closed(text, tokens, recipe) if is_text else np.zeros(len(tokens.values), bool)
     marks = shut.astype(np.uint8) * CLOSED
-    cut = "line" if kind.kernel == "lines" else cut
+    cut = "line" if recipe.shingles.tokens == "lines" else cut
     if cut == "token":
         return tokens, marks | (OPENS | CLOSES)
     parts = in_parts(text, tokens, cut)
