@@ -273,6 +273,10 @@ def check_action(action: str, marks: str, writing: Writing, documents: Documents
     if action != "drop":
         check_divisible(f"action {action!r}", documents)
         writing = rewriting(writing, documents)
+    for name in documents.text_columns if action == "cut" and documents._policy.integers else ():
+        schemas = [reader.schema for reader in documents._readers if name in reader.schema.names]
+        if any(pa.types.is_fixed_size_list(schema.field(name).type) for schema in schemas):
+            raise InputError(f"action 'cut': column {name!r} holds lists of one length; cast it to lists of any length")
     if action == "mark" and any(marks in reader.schema.names for reader in documents._readers):
         raise InputError(f"the input has a column {marks!r} already, which --action mark would add; rename it")
     check_writing(documents, writing)

@@ -146,6 +146,9 @@ def test_integers_are_cut_out_of_lists(tmp_path: Path) -> None:
     across = pa.table({"input_ids": [[1, 2, 3, 4], [1, 2, 3, 4]], SEAMS: ["2", ""]})
     assert nd.substrings(across, length=3, **options).counts["passages"] == 0
     assert nd.substrings(across, length=2, **options).counts["passages"] == 2
+    fixed = across.set_column(0, "input_ids", across["input_ids"].cast(pa.list_(pa.int64(), 4)))
+    with pytest.raises(InputError, match="column 'input_ids' holds lists of one length"):
+        nd.substrings(fixed, tokens="ids", output=tmp_path / "fixed")
 
 
 def test_chunks_of_files(tmp_path: Path) -> None:
