@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, Shingles, compare, dedup
@@ -73,7 +74,7 @@ KINDS = st.builds(Shingles, st.integers(1, 5), st.sampled_from(["set", "bag", "c
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=fewer(400))
 @given(texts=texts_of_blocks(), shingles=KINDS)
 def test_common_words_are_equal_runs_and_as_many_as_the_value_requires(texts, shingles):
     """In both directions: resemblance and the containment of either text in the other state the same number."""
@@ -108,7 +109,7 @@ def test_common_words_are_equal_runs_and_as_many_as_the_value_requires(texts, sh
             assert (marks != ALONE).all()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=fewer(200))
 @given(texts=texts_of_blocks(), shingles=KINDS)
 def test_a_full_diff_has_these_words(texts, shingles):
     """What is shown rebuilds both texts, and its common words are at least as many as the value requires."""
@@ -126,7 +127,7 @@ def test_a_full_diff_has_these_words(texts, shingles):
         assert sum(map(len, common)) >= (min(len(mine), shared + shingles.size - 1) if shared else 0)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=fewer(300))
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     | st.text("aé\u0301ñ½㍿ﷺ漢カ゚ｶﾞ가ﾡกำ\u200b\u00ad'_-. ", max_size=30)

@@ -6,6 +6,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import assume, given, settings, strategies as st
 
 from neardup_gpu.recipe import Recipe
@@ -112,14 +113,14 @@ def sentences(text):
     return [place for place in range(1, len(text) + 1) if is_end(place)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=fewer(150))
 @given(TEXTS)
 def test_lines_and_paragraphs(texts):
     assert divided(boundaries.lines, texts)[0] == [lines(text) for text in texts]
     assert divided(boundaries.paragraphs, texts)[0] == [paragraphs(text) for text in texts]
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=fewer(250))
 @given(TEXTS)
 def test_sentences(texts):
     found, _ = divided(boundaries.sentences, texts)
@@ -170,7 +171,7 @@ def test_classes_agree_with_the_categories_of_python():
             assert name == "Close"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=fewer(100))
 @given(TEXTS)
 def test_words_and_groups(texts):
     found, _ = divided(boundaries.words, texts)
@@ -203,7 +204,7 @@ def test_groups_hold_each_part(counts, size, step):
     assert first.tolist() == [begin for begin, _ in expected]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=fewer(300))
 @given(JOINED, st.sampled_from(["sentences", "words"]), st.data())
 def test_parts_that_stay_apart_are_the_same_parts_without_what_is_between(text, name, data):
     function = getattr(boundaries, name)

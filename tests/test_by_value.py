@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings
 
 from neardup_gpu import Recipe, Result, Shingles, Workers, Writing, dedup
@@ -49,7 +50,7 @@ def counted(result: Result, table: pa.Table, column: str) -> tuple[list[Any], Co
     return sorted([[value, *numbers] for value, numbers in found.items()], key=repr), pairs
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=fewer(50), deadline=None)
 @given(drawn=documents, column=st.sampled_from(["kept", "documents", "value", "words"]))
 def test_counts_are_those_of_python(drawn: list[tuple[str, Any]], column: str) -> None:
     table = table_of(drawn, column)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 
 import neardup_gpu as nd
@@ -36,7 +37,7 @@ def jaccard(a, b):
 
 
 class TestFirstMembers:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=fewer(60))
     @given(
         sets=st.lists(st.sets(st.integers(0, 25), max_size=9), max_size=40),
         percent=st.sampled_from([1, 25, 50, 75, 100]),
@@ -132,7 +133,7 @@ class TestCommonest:
         assert joined["first"] == [0, 0, 0, 1, 1, 1]
         assert joined["commonest"] == [0, 0, 0, 0, 0, 0]
 
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=fewer(40))
     @given(
         stream=st.lists(st.sets(st.integers(0, 12), max_size=4), max_size=30),
         cut=st.integers(0, 30),

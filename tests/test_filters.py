@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from flat import flat
+from grids import pairs_of
 from rule import check, expected
 
 from neardup_gpu import Containment, Recipe, Shingles, dedup
@@ -145,8 +146,9 @@ def test_a_join_says_that_its_data_is_hard(seconds, compared, found, is_said, mo
         assert 100 <= int(lines[0].split()[0].replace(",", "")) <= compared
 
 
-@pytest.mark.parametrize("mode", cliffs.MODES)
-@pytest.mark.parametrize("name", [name for name, shape in cliffs.SHAPES.items() if shape.small])
+@pytest.mark.parametrize(
+    ("name", "mode"), pairs_of([name for name, shape in cliffs.SHAPES.items() if shape.small], cliffs.MODES)
+)
 def test_no_cliff(name, mode, tmp_path):
     """What a job of a hard shape counts grows no faster than the shape allows, in memory, bounded and as tasks.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from grids import some
+from grids import fewer, some
 from hypothesis import given, settings
 from rule import Pair, all_pairs, check, contained, jaccard, shingles_of, stated, words_or_text
 from witnesses import token_strings
@@ -36,7 +36,7 @@ def common_of(sets: list[set], most: int) -> set:
     return {shingle for shingle, documents in found.items() if documents > most}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=fewer(80), deadline=None)
 @given(
     drawn=texts,
     known=texts,

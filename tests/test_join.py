@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, Shingles, dedup
@@ -38,7 +39,7 @@ def joined(rows, threshold, **options):
     return dict(zip(pairs, found.resemblance.tolist(), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(rows=ROWS, threshold=THRESHOLDS, measure=st.sampled_from(["resemblance", "containment"]))
 def test_every_pair_is_found(rows, threshold, measure):
     assert joined(rows, threshold, measure=measure, backend="cpu") == all_pairs(rows, threshold, measure)

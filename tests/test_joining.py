@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from rule import all_pairs, contained
 from witnesses import jaccard
@@ -76,7 +77,7 @@ def lemma(sets, threshold, worth=jaccard):
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 class TestMeet:
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=fewer(100))
     @given(SETS, THRESHOLDS, st.data())
     @example([[1, 2, 3], [1, 2, 3], []], 1.0, None)
     def test_no_pair_is_lost(self, backend, sets, threshold, data):
@@ -108,7 +109,7 @@ class TestMeet:
             assert lemma(sets, threshold, worth) <= pairs_of(again)
             assert all(others == sorted(set(others)) for others in again.values())
 
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None, max_examples=fewer(50))
     @given(SETS, THRESHOLDS, st.integers(0, 2**32))
     def test_ranges_and_parts_of_the_rows(self, backend, sets, threshold, seed):
         """`first`, `stop`, `Index.only` and `members` leave out what they say, and nothing else."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings
 from rule import check, expected
 
@@ -18,7 +19,7 @@ texts = st.lists(st.lists(st.sampled_from("abc"), max_size=12).map(" ".join), mi
 ratios = st.sampled_from([0.25, 0.5, 0.6, 0.75, 0.9, 1.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(
     drawn=texts,
     known=texts,

@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from grids import some
 
 nbformat = pytest.importorskip("nbformat")
 NotebookClient = pytest.importorskip("nbclient").NotebookClient
@@ -28,7 +29,13 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+LONG = ("03_which_sketch", "04_on_a_gpu", "07_what_is_a_document", "09_which_text_from_where")
+"""Notebooks that take most of the time; they run once a week and before a release."""
+
+
+@pytest.mark.parametrize(
+    "path", some(NOTEBOOKS, [path for path in NOTEBOOKS if path.stem not in LONG]), ids=lambda path: path.stem
+)
 def test_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     behind = [nbformat.v4.new_code_cell(source) for source in BEHIND.get(path.stem, [])]

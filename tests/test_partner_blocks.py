@@ -2,9 +2,11 @@
 
 import random
 from functools import partial
+from itertools import product
 
 import pytest
 from flat import flat
+from grids import some
 from hypothesis import given
 from test_partners import DRAWN, compare, hypothesis_settings, rounds, run_against_the_rule, table
 
@@ -57,9 +59,11 @@ def test_against_brute_force(monkeypatch, by_blocks, texts, recipe, share, keep,
     run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
 
-@pytest.mark.parametrize("method", ["exact", "containment", MinHash(k=4, s=1, bucket_limit=2, bucket_probe=1)])
-@pytest.mark.parametrize("cluster", ["greedy", "components"])
-@pytest.mark.parametrize("most", [2, None])
+SMALL_BUCKETS = MinHash(k=4, s=1, bucket_limit=2, bucket_probe=1)
+CROWDS = list(product(["exact", "containment", SMALL_BUCKETS], ["greedy", "components"], [2, None]))
+
+
+@pytest.mark.parametrize(("method", "cluster", "most"), some(CROWDS, CROWDS[::5] + CROWDS[1::5]))
 def test_a_crowd_in_which_not_all_meet(monkeypatch, by_blocks, method, cluster, most):
     """Rows that look for more than their first partners; by min-hash with pairs that were known before."""
     rounds(monkeypatch, *((8, 16) if most is None else (1, 2)))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from flat import flat
+from grids import fewer
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import all_pairs, check, decided, expected, told
 from versions import WORDS, corpus
@@ -302,7 +303,7 @@ class TestPromises:
 
 
 class TestParts:
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=fewer(200))
     @given(st.data())
     def test_selected_of_all_pairs(self, data):
         """`selected` alone, of any pairs whatever."""

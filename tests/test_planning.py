@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grids import some
 
 from neardup_gpu import BottomK, MinHash, Recipe, SimHash, Unit
 from neardup_gpu.data import Ragged
@@ -83,8 +84,12 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("settings", OTHERS.values(), ids=OTHERS)
-def test_the_bytes_of_other_methods_and_of_a_check(documents: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+SOME = ("groups", "128 bits", "containment", "weights", "checked, exact, spool", "equal parts", "parts inside")
+
+
+@pytest.mark.parametrize("name", some(OTHERS, SOME))
+def test_the_bytes_of_other_methods_and_of_a_check(documents: Path, tmp_path: Path, name: str) -> None:
+    settings = OTHERS[name]
     slots = {"sketch slots"} if settings["method"] in ("exact", "containment") else set()
     check_bytes(documents, tmp_path / "work", slots, slices=4, partitions=3, **settings)
 

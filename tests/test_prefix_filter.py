@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import assume, example, given, settings, strategies as st
 
 from neardup_gpu import papers, theory
@@ -113,7 +114,7 @@ def pairs_of_sets(draw: st.DrawFn) -> tuple[set[int], set[int], list[int], float
 
 
 class TestLemma:
-    @settings(deadline=None, max_examples=500)
+    @settings(deadline=None, max_examples=fewer(500))
     @given(pairs_of_sets())
     def test_first_common_element_is_in_both_prefixes(self, drawn: tuple[set[int], set[int], list[int], float]) -> None:
         a, b, order, threshold = drawn
@@ -128,7 +129,7 @@ class TestLemma:
             assert j < theory.prefix_lengths(len(larger), threshold).long
             assert min(len(smaller) - i, len(larger) - j) >= theory.least_overlap(len(a), len(b), threshold)
 
-    @settings(deadline=None, max_examples=500)
+    @settings(deadline=None, max_examples=fewer(500))
     @given(pairs_of_sets())
     def test_of_containment(self, drawn: tuple[set[int], set[int], list[int], float]) -> None:
         """The first common element is in the long prefix of what is contained, and anywhere in its container."""

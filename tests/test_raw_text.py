@@ -4,6 +4,7 @@ import json
 
 import pyarrow as pa
 from flat import flat
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from witnesses import decoded, token_strings
 
@@ -105,7 +106,7 @@ class TestBorders:
         ]
         assert run.report["counts"]["empty"] == 6
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=fewer(300), deadline=None)
     @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=2, max_size=2))
     @example([(b"a\xed\xb0\x80\nb", b"c", b""), (b"a", b"b\xed\xb0\x80\nc", b"")])
     @example([(b"a\xed", b"\xb0\x80b", b""), (b"a", b"b", b"")])
@@ -131,7 +132,7 @@ class TestBorders:
         assert documents.texts([1]) == {1: f"who wrote it alpha\n{words}"}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(TEXTS)
 def test_strings_keep_every_byte_and_all_tokens(text):
     string = raw_text.to_string(text)
@@ -143,7 +144,7 @@ def test_strings_keep_every_byte_and_all_tokens(text):
     raw_text.to_readable(string).encode()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(TEXTS, TEXTS, st.booleans())
 def test_differences_are_readable(first, second, full):
     words, notes = diff.differences(raw_text.to_string(first), raw_text.to_string(second), RECIPE, full=full)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import MinHash, Recipe, Shingles, SimHash, definitions
@@ -262,7 +263,7 @@ STRANGE = st.one_of(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=fewer(1000), deadline=None)
 @given(data=st.data())
 def test_mutated_recipes_are_refused_in_one_line_or_are_the_same(data):
     """What is read is a recipe that describes itself just so, whatever was changed; else there is one line."""

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from witnesses import greedy
 
@@ -18,7 +19,7 @@ BING = Recipe(method=MinHash(filter="bing"), threshold=0.9)
 ROWS = st.integers(0, 25).flatmap(lambda n: st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=n))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(ROWS, st.integers(1, 6), st.sampled_from([16, 64]))
 def test_what_shows_is_what_the_greedy_rule_keeps(rows, r, bits):
     recipe = Recipe(method=MinHash(filter=(6, 5, r), supershingle_bits=bits))

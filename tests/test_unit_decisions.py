@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from flat import flat
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
@@ -44,7 +45,7 @@ def rows_of(texts, result):
     return [texts[row["id"]][row["begin"] : row["end"]] for row in result.units.to_pylist()]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=fewer(120))
 @given(DOCUMENTS, st.sampled_from(UNITS), st.booleans(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([1, 4]))
 def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, min_words, keep_copies, drop_below):
     options = {"unit": Unit(unit, min_words, keep_copies, inside, drop_below)}
@@ -72,7 +73,7 @@ def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, m
         assert words_of(rows_of(left, again)) == kept
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=fewer(40))
 @given(DOCUMENTS, st.sampled_from(["paragraph", "line", "sentence"]), st.integers(1, 3), st.booleans())
 def test_equal_units_are_those_of_a_set_of_strings(texts, unit, keep_copies, inside):
     result = nd.dedup({"text": pa.array(texts, pa.binary())}, recipe=Recipe(unit=Unit(unit, 1, keep_copies, inside)))

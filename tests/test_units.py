@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
@@ -62,7 +63,7 @@ def cut(texts, inside=True):
     return left
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=fewer(60))
 @given(
     st.lists(st.lists(st.sampled_from([*"aB} \n\rc", "a b", "A, b!", "\r\n", "\n\n", "\0", "\f"])).map("".join)),
     st.booleans(),

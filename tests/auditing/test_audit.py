@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
@@ -50,7 +51,7 @@ def brute_force(texts: list[str], kept: set[int], threshold: float) -> tuple[dic
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 def test_lost_and_missed_are_those_of_brute_force(data):
     sources = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=14))
     texts = [text(number, changed=data.draw(st.sampled_from([0, 1, 2, 4, 8, 12]))) for number in sources]
@@ -68,7 +69,7 @@ def test_lost_and_missed_are_those_of_brute_force(data):
 
 
 @given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=fewer(25), deadline=None)
 def test_planted_errors_are_found_and_no_others(num_lost, num_missed, num_broken, num_chained):
     """Documents 3i, 3i + 1 and 3i + 2 are an original, a near-duplicate of it and a document of its own."""
     groups = 8

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
@@ -23,7 +24,7 @@ def chance(successes: int, trials: int, p: float) -> float:
 
 
 @given(st.integers(1, 40), st.floats(0, 1), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 def test_the_interval_covers_every_share_with_the_stated_confidence(trials, p, confidence):
     covered = [low <= p <= high for low, high in (exact_binomial(k, trials, confidence) for k in range(trials + 1))]
     assert math.fsum(chance(k, trials, p) for k in range(trials + 1) if covered[k]) >= confidence - 1e-9

@@ -29,7 +29,7 @@ def judged(name: str, **options) -> Audit:
     return nd.audit(path, kept=result, pairs=result.documents, **reading, definitions=False, nearest_from=0.79)
 
 
-@pytest.mark.parametrize("name", [*SMALL, *some(LARGE, LARGE[-1:])])
+@pytest.mark.parametrize("name", some(SMALL + LARGE, ("edinburgh_2500", "winps_docs")))
 def test_the_exact_method_loses_and_misses_nothing(name: str) -> None:
     counts = judged(name).counts
     assert (counts["lost"], counts["missed"]) == (0, 0)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer, some
 from hypothesis import example, given, settings, strategies as st
 from spelled import KINDS as SPELLED, spelled
 
@@ -48,7 +49,7 @@ def check(texts, items, **options):
     return nd.contaminated({"text": texts}, {"set": {"question": items}}, engine="cpu", **options)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(
     texts=st.lists(LETTERS, min_size=1, max_size=4),
     items=st.lists(LETTERS, min_size=1, max_size=4),
@@ -77,7 +78,7 @@ def test_theorem_6(texts, items, kind):
     assert sorted((row["id"], int(row["eval_id"]), row["run"]) for row in found.hits.to_pylist()) == sorted(every)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(
     texts=st.lists(st.lists(st.sampled_from("ab"), max_size=60), min_size=1, max_size=4),
     item=st.lists(st.sampled_from("ab"), min_size=0, max_size=30),
@@ -403,7 +404,7 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @example(texts=[["½", "กำ", "a", "กำ", "a"]], item=["กำ", "a", "กำ"])  # the cut may not join 2, of ½, and the last a
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), item=TEXTS)
 def test_a_cut_takes_whole_tokens_and_joins_no_words(tmp_path_factory, texts, item):
@@ -469,7 +470,7 @@ def test_runs_across_the_seams_of_cuts_are_counted(tmp_path):
         assert "seams" not in pq.read_table(tmp_path / action / "kept").column_names
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(
     texts=st.lists(st.lists(st.sampled_from("ab"), max_size=40), min_size=1, max_size=4),
     items=st.lists(st.lists(st.sampled_from("ab"), min_size=5, max_size=12), min_size=1, max_size=3),
@@ -491,7 +492,7 @@ def test_runs_across_seams_are_the_hits_of_the_text_that_is_left(texts, items):
     assert found.counts["across_seams"] == (0 if unmarked is None else unmarked.hits.num_rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(data=st.data())
 def test_runs_are_those_of_the_parts_between_seams(tmp_path_factory, data):
     """A text with seams has the hits, the cuts and the new runs of its parts, whatever wrote the seams."""
@@ -621,7 +622,10 @@ def test_evaluation_sets_behind_uris_and_links(tmp_path, training):
         nd.contaminated(training, tmp_path / "evals")
 
 
-@pytest.mark.parametrize("name", ["bills_116_small", "manpages", "winps_docs", "django_docs", "edinburgh_2500"])
+CORPORA = ("bills_116_small", "manpages", "winps_docs", "django_docs", "edinburgh_2500")
+
+
+@pytest.mark.parametrize("name", some(CORPORA, CORPORA[::3]))
 def test_theorem_6_on_corpora(corpora, name):
     """Items of real text, against Python sets of tuples of tokens."""
     table = pq.read_table(corpora / f"{name}.parquet", columns=["text"])

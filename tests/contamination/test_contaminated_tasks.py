@@ -12,6 +12,7 @@ import pytest
 import troubled
 from chores import no_mark
 from dead_drivers import killed_after_each
+from grids import weekly
 
 from neardup_gpu import Engine, Reading, Workers, Writing, contaminated, dedup
 from neardup_gpu.engine.tasks import TaskFailedError
@@ -227,6 +228,7 @@ def test_no_documents(tmp_path):
 
 
 class TestFaults:
+    @weekly  # a driver that is killed after each stage leaves the same to be done
     def test_workers_that_are_killed(self, box, monkeypatch):
         in_tasks(box, output="calm", action="cut")
         troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
@@ -290,6 +292,7 @@ class TestFaults:
             in_tasks(box)
 
 
+@weekly  # the workers are those of tests/tasks/test_sketch_job.py
 def test_ray(box, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Reading, Writing, dedup
@@ -106,7 +107,7 @@ def test_batch_size_changes_nothing(tmp_path, name, max_bytes):
         assert batch.num_rows == 1 or batch.text.sizes.sum() <= max_bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(
     st.lists(st.lists(st.one_of(st.none(), st.text(max_size=20)), max_size=8), max_size=5),
     st.integers(1, 3000),
@@ -322,7 +323,7 @@ def test_several_text_columns():
     assert (ids, texts, nulls) == ([0, 1, 2, 3], [b"A\xed\xb0\x80\nx", b"y", b"C", b""], 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.text(max_size=5))] * 3), max_size=12), st.integers(1, 900))
 def test_joined_columns(rows, max_bytes):
     data = pa.table({name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate("abc")})

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from pyarrow import fs
 
@@ -41,7 +42,7 @@ def reference(pattern: list[str], path: list[str]) -> bool:
 NAMES = st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=5)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=fewer(500), deadline=None)
 @given(
     st.lists(
         st.sampled_from(["**", "*", "a", "a*", "*b", "?", "[ab]", "[!a]*", "*a*", ".*", ".a"]), min_size=1, max_size=5
@@ -101,7 +102,7 @@ def test_secrets_are_masked_wherever_an_error_repeats_them():
     assert told == "user ***, password ***, encoded ***"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.text("abcXYZ019:/?#@&=+-_.%", max_size=12), st.sampled_from(["s3", "https", "nowhere", "zip://a::gs"]))
 def test_no_password_is_shown(password, scheme):
     assert "SECRET" not in masked(f"{scheme}://key:SECRET{password}SECRET@bucket/x?region=eu")
@@ -145,7 +146,7 @@ def test_a_walk_does_not_depend_on_the_order_of_entries(tmp_path, monkeypatch):
 
 
 @given(st.permutations(["in", "link", "in/b", "in/b/x.txt", "hard.txt", "soft.txt"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=fewer(30), deadline=None)
 def test_sources_in_any_order(tmp_path_factory, order):
     folder = tmp_path_factory.mktemp("any")
     (folder / "in/b").mkdir(parents=True)

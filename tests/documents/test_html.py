@@ -8,6 +8,7 @@ from pathlib import Path
 
 import mutated_pages
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -207,7 +208,7 @@ TOKENS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 @example("", "<svg/><object/>")
 @given(st.lists(TOKENS, max_size=3).map("".join), st.lists(TOKENS, min_size=1, max_size=7).map("".join))
 def test_no_page_nests_deeper_than_the_automaton_says(before, pattern):
@@ -294,7 +295,7 @@ def test_a_page_with_many_tags_is_left_as_it_is(tree):
     assert read_page(f"<table>{rows}</table>", tree).text.split() == ["ab", "c"] * 5000
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(st.one_of(st.binary(max_size=300), st.text("<>/!-&;pbdiv \n\"'=script", max_size=300)))
 def test_any_input_gives_text(markup):
     visible_text(markup).encode()

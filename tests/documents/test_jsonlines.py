@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 
 from neardup_gpu import Reading
@@ -71,7 +72,7 @@ def lines(draw):
     return draw(st.sampled_from([raw] * 8 + [raw[:cut] + b"\xff" + raw[cut:], raw[:cut] + raw[cut + 1 :]]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(lines())
 @example(b'{"id": 9223372036854775808, "text": "a"}')
 @example(b'{"id": 1, "text": "a", "x": %s%s}' % (b"[" * 200_000, b"]" * 200_000))

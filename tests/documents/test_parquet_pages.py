@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from grids import some
+from grids import fewer, some
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neardup_gpu import Reading, log as log_module
@@ -19,7 +19,7 @@ from neardup_gpu.engine.processors import with_threads
 from neardup_gpu.errors import InputError
 
 CODECS = ["none", "snappy", "gzip", "zstd", "lz4"]
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=fewer(60), deadline=None, suppress_health_check=list(HealthCheck))
 NO_ARROW = pytest.mark.usefixtures("never_unfit")
 
 

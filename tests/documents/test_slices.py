@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
-from grids import pairs_of, some
+from grids import fewer, pairs_of, some
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_documents
@@ -473,7 +473,7 @@ def test_secrets_stay_out_of_the_json_form(tmp_path):
         Slice.from_json(json.loads(text)).open()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(st.lists(st.sampled_from([b"a", b"\n", b"bc\n"]), min_size=1, max_size=30).map(b"".join), st.data())
 def test_ranges_of_lines_meet(raw, data):
     cuts = sorted(data.draw(st.lists(st.integers(1, len(raw)), max_size=5)))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import pickle
@@ -359,14 +360,6 @@ def _fork_server() -> _ForkServer:
     global _SERVER
     if _SERVER is None:
         _SERVER = _ForkServer()
-        with tempfile.TemporaryDirectory() as folder:  # compiles what has to be compiled, which is no case's time
-            box = Box(Path(folder))
-            box.documents("d.jsonl")
-            for words in (
-                ["dedup", "d.jsonl", "--id-column", "id", "--dry-run", "-q"],
-                ["dedup", "d.jsonl", "--id-column", "id", "--dry-run", "-q", "--method", "simhash", "--verify"],
-            ):
-                box.run(*words)
     return _SERVER
 
 
@@ -442,15 +435,42 @@ def _ended(status: int, usage: Any, logs: str, start: float) -> Ended:
     return Ended(status, text("stdout"), text("stderr"), seconds, usage.ru_maxrss / 1024)
 
 
-def serve() -> None:
-    """Fork a process for each request, and tell how it ended."""
+USUAL = (
+    ["dedup", "d.jsonl", "--id-column", "id", "-o", "out", "-q"],
+    ["dedup", "d.jsonl", "--id-column", "id", "--dry-run", "-q", "--method", "simhash", "--verify"],
+    ["sketch", "d.jsonl", "--id-column", "id", "-o", "s.parquet", "-q"],
+    ["info", "s.parquet"],
+)
+"""Commands that import what most cases import."""
+
+
+def _import_all() -> None:
+    """Import what the usual commands import. They run in a child, as nothing is called in this process; that also
+    compiles what has to be compiled, which is no case's time."""
     import neardup_gpu.cli.app
-    import neardup_gpu.cli.dedup
     import neardup_gpu.hamming.jobs
-    import neardup_gpu.jobs.dedup
     import neardup_gpu.report
     import neardup_gpu.results.explanation  # noqa: F401
 
+    with contextlib.suppress(ImportError):
+        import pandas  # noqa: F401  # which pyarrow imports for an array of Python's objects
+    with tempfile.TemporaryDirectory() as folder:
+        if (child := os.fork()) == 0:
+            os.chdir(folder)
+            Box(Path()).documents("d.jsonl")
+            os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT), 1)
+            statuses = [_act(words) for words in USUAL]
+            Path("imported").write_text("\n".join(sys.modules))
+            os._exit(max(statuses))
+        assert os.waitpid(child, 0)[1] == 0
+        for name in Path(folder, "imported").read_text().splitlines():
+            with contextlib.suppress(ImportError):  # some are made by others
+                importlib.import_module(name)
+
+
+def serve() -> None:
+    """Fork a process for each request, and tell how it ended."""
+    _import_all()
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from grids import some
+from grids import fewer, some
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
@@ -71,7 +71,7 @@ def run_fixed(kernel, number, order):
 @pytest.mark.parametrize("order", hostir.ORDERS)
 @pytest.mark.parametrize("kernel", GPU)
 @settings(
-    max_examples=10,
+    max_examples=fewer(12),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

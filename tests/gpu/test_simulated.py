@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import troubled
 from flat import flat
+from grids import some
 from in_parts import compare
 
 from neardup_gpu import (
@@ -144,7 +145,10 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("case", OPTIONS)
+FEW = ("components", "min-hash, tfidf", "against", "little memory", "simhash, verified, tfidf")
+
+
+@pytest.mark.parametrize("case", some(OPTIONS, FEW))
 def test_same_bits_as_cpu(case):
     assert check(SMALL, **OPTIONS[case]).report["counts"]["removed"] >= 3
 
@@ -210,9 +214,9 @@ def test_the_command(tmp_path):
 
 
 def test_first_contact(tmp_path):
-    """In half a minute of budget each step is there, and nothing is wrong."""
+    """In a third of a minute of budget each step is there, and nothing is wrong."""
     steps = ["environment", "launch", "kernels", "scale", "layouts", "ceilings", "job", "batches", "profiler", "tests"]
-    words = ["--budget", "30", "--out", str(tmp_path), "--only", ",".join(steps)]
+    words = ["--budget", "20", "--out", str(tmp_path), "--only", ",".join(steps)]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.first_contact", *words],
         cwd=Path(__file__).parents[2],
@@ -247,9 +251,10 @@ def test_first_contact(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("method", "spool"), [("exact", False), (MinHash(filter=(12, 5, 1)), True)], ids=["exact", "minhash, spool"]
-)
+TASKS = [pytest.param("exact", False, id="exact"), pytest.param(MinHash(filter=(12, 5, 1)), True, id="minhash, spool")]
+
+
+@pytest.mark.parametrize(("method", "spool"), some(TASKS, TASKS[1:]))
 def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
     """One process sees a GPU, on which it does each other task that is for one; another process sees none."""
     own_environment = LocalWorkers._own_environment

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grids import pairs_of, some
+from grids import fewer, pairs_of, some
 from hypothesis import given, settings, strategies as st
 from near import CASES, answers, brute, brute_pairs, expanded, of_integers, planted, rows_of
 from strategies import fingerprints
@@ -68,7 +68,7 @@ def test_backends_find_the_same(backend, bits):
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=fewer(20), deadline=None)
 @given(data=st.data(), radius=st.integers(0, 8))
 def test_batch_equals_online_equals_join_equals_brute_force(num_words, data, radius):
     values, queries = data.draw(fingerprints(num_words)), data.draw(fingerprints(num_words))

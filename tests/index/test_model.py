@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from grids import fewer
 from growing import same_as_dedup, value_of, valued
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -131,7 +132,9 @@ def _shingles(text: str) -> set[tuple[str, ...]]:
 def test_an_index_is_a_dictionary_of_texts() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
-    checks = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+    checks = settings(
+        max_examples=fewer(25), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     run_state_machine_as_test(Growing, settings=checks)
 
 

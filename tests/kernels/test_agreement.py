@@ -8,10 +8,12 @@ import os
 
 import pytest
 from agreement import KERNELS, assert_same, on_host
+from grids import ALL
 from hypothesis import HealthCheck, given, settings, strategies as st
 from strategies import inputs
 
 from neardup_gpu.installation.kernel_inputs import INPUTS
+from neardup_gpu.kernels._launch import simulated
 
 pytestmark = pytest.mark.quick
 
@@ -63,9 +65,9 @@ FEWER = {"fast": 1, "code": 4}
 @pytest.mark.launches
 @pytest.mark.parametrize(("kernel", "backend"), cases("gpu"))
 def test_agreement_of_kernels(kernel, backend):
-    """By ten examples: device code meets every fixed case as well, in tests/gpu."""
+    """By ten examples, three in the simulator: device code meets every fixed case as well, in tests/gpu."""
 
-    @examples(FEWER.get(kernel, 10))
+    @examples(min(FEWER.get(kernel, 10), 3 if simulated() and not ALL else 10))
     @given(data=st.data())
     def agree(data):
         check(kernel, backend, data.draw(inputs(kernel)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 
 from neardup_gpu.kernels import _bounds
@@ -22,7 +23,7 @@ def beside(threshold, step):
 
 
 class TestAgainstTheTheory:
-    @settings(deadline=None, max_examples=400)
+    @settings(deadline=None, max_examples=fewer(400))
     @given(SIZES, SIZES, THRESHOLDS, NEIGHBOURS)
     @example(30, 33, 0.8, 0)
     @example(1, 1, 1.0, 0)
@@ -37,7 +38,7 @@ class TestAgainstTheTheory:
         assert _bounds.least_shared(size_a, threshold) == size_a - lengths.long + 1
         assert _bounds.prefix_lengths(size_a, threshold) == lengths
 
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=fewer(200))
     @given(st.lists(st.just(0) | SIZES, max_size=40), THRESHOLDS, NEIGHBOURS)
     @example([0], 0.8, 0)
     def test_an_array_of_sizes(self, sizes, threshold, step):
@@ -46,7 +47,7 @@ class TestAgainstTheTheory:
         expected = [prefix_filter.prefix_lengths(size, threshold) for size in sizes]
         assert list(zip(*(lengths.tolist() for lengths in found), strict=True)) == expected
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=fewer(60))
     @given(st.integers(0, 800), THRESHOLDS, NEIGHBOURS)
     @example(0, 0.8, 0)
     @example(1, 1.0, 0)
@@ -60,7 +61,7 @@ class TestAgainstTheTheory:
         assert found.tolist() == [0, *expected]
         assert _bounds.least_overlaps_of(np.arange(most + 1), threshold).tolist() == [0, *expected]
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=fewer(60))
     @given(st.integers(0, 800), THRESHOLDS, NEIGHBOURS)
     @example(0, 0.9, 0)
     @example(1, 1.0, 0)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment
@@ -132,7 +133,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize("language", PIECES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(data=st.data())
 def test_closed_comments_and_strings_in_any_order(language, data):
     """Whole comments and strings, whose contents are signs of other ones, between words."""

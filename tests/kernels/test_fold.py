@@ -5,6 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from strategies import PIECES
 from witnesses import decoded, invisible, kind, token_strings
@@ -60,21 +61,21 @@ def witness(text):
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.text(st.sampled_from(WRITTEN)) | st.text(st.characters(codec="utf-8"), max_size=20))
 @example("1\u200b2\u064e3")
 def test_folded_text_has_the_tokens_of_folded_characters(text):
     assert token_strings(run(text.encode(), ("marks", "digits"))[0].decode()) == token_strings(witness(text))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.text(st.sampled_from("aBé\u0301\u00ad\u2010- \t\r\n1_.\u200b")))
 def test_words_are_joined_as_by_a_regular_expression(text):
     divided = "(?<=[aBé\u0301])[-\u00ad\u2010][ \t]*(?:\r\n|\r|\n)[ \t]*(?!B[\u0301\u00ad\u200b]*[aé])(?=[aBé])"
     assert folded(text, "hyphens") == re.sub(divided, "", text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(TEXTS, st.sets(st.sampled_from(EVERY), min_size=1).map(sorted))
 def test_invalid_bytes_and_borders_stay(raw, folds):
     found = run(raw, tuple(folds))[0]
@@ -82,7 +83,7 @@ def test_invalid_bytes_and_borders_stay(raw, folds):
     assert wrong[0] == wrong[1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(TEXTS)
 def test_folding_again_changes_nothing(raw):
     """Without the tatweel: accents behind it are not those of a Latin letter before it, until it has vanished."""
@@ -90,7 +91,7 @@ def test_folding_again_changes_nothing(raw):
     assert run(found, ("marks", "digits"))[0] == found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(TEXTS, st.sampled_from(["words", "letters"]))
 def test_the_text_at_the_place_of_a_token_has_it(raw, kind):
     recipe = Recipe(shingles=Shingles(24, tokens=kind, fold=EVERY))

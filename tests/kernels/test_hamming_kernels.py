@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 from agreement import on_host
-from grids import pairs_of
+from grids import fewer, pairs_of
 from hypothesis import given, settings, strategies as st
 from near import of_integers, planted
 from strategies import inputs
@@ -25,7 +25,7 @@ def same(found, expected):
         np.testing.assert_array_equal(to_host(one) if isinstance(other, np.ndarray) else one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(arguments=inputs("hamming_probe"))
 def test_few_queries_are_answered_as_many(arguments):
     few, found = hamming_probe._FEW, []
@@ -62,7 +62,7 @@ def test_a_bucket_grows_by_its_probe(find, rows, pairs):
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
-@settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)
+@settings(max_examples=fewer(25), deadline=None, derandomize="CI" in os.environ)
 @given(arguments=inputs("hamming"), share=st.floats(0, 1))
 def test_rows_added_behind_never_undo_a_pair(find, arguments, share):
     """Nor do they add one before them."""

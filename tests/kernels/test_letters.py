@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from strategies import PIECES
 from witnesses import decoded, fingerprint, token_strings
@@ -23,14 +24,14 @@ def spelled(words):
     return [word.encode("utf-8", "surrogatepass") for word in words]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 @given(TEXTS)
 def test_letters_are_the_code_points_of_words_that_a_space_divides(raw):
     text = " ".join(token_strings(decoded(raw)))
     assert of(letters, raw)[0].tolist() == [fingerprint(letter, Q) for letter in spelled(text)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 @given(TEXTS)
 def test_each_letter_is_at_its_place(raw):
     """The text of a word's letters, from the first to the last of them, has this word."""
@@ -51,7 +52,7 @@ def test_letters_by_eye():
     assert list(zip(begins.tolist(), ends.tolist(), strict=True)) == [(0, 2), (0, 2), (2, 3), (3, 5), (5, 6), (6, 7)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=fewer(150), deadline=None)
 @given(st.lists(st.one_of(PIECES, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0", b"\f"])), max_size=8).map(b"".join))
 @example("々\u0345\u0300".encode())  # a mark of the first word stands behind the second one
 def test_lines_have_the_words_between_line_ends(raw):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.data import Ragged
@@ -12,7 +13,7 @@ ROWS = st.lists(st.lists(st.integers(0, 20).map(lambda i: i << 58 | i), max_size
 
 
 @pytest.mark.parametrize("count", BACKENDS, ids=["reference", "cpu", "gpu"])
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=fewer(40))
 @given(documents=ROWS, sampled=ROWS)
 def test_pairs_share_enough(count, documents: list[list[int]], sampled: list[list[int]]) -> None:
     rows = Ragged.from_rows(documents, np.uint64)

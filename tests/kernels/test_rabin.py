@@ -6,6 +6,7 @@ Numbers in brackets are sections of Manasse's book.
 import numpy as np
 import pytest
 import witnesses
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from witnesses import bits_of, fingerprint, minimal_polynomial, modulus, power, product, remainder, reverse
 
@@ -90,7 +91,7 @@ def test_linearity(texts, q):
     assert f[0] == f[1] ^ f[2] ^ f[3]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(WORDS, MODULI)
 def test_advance_multiplies_by_x_to_the_64(f, q):
     """By carry-less products or by tables, as NEARDUP_CLMUL says."""
@@ -98,7 +99,7 @@ def test_advance_multiplies_by_x_to_the_64(f, q):
     assert reverse(int(advanced)) == remainder(reverse(f) << 64, modulus(q))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(WORDS, WORDS, MODULI)
 def test_products_and_powers(a, b, q):
     p = modulus(q)
@@ -152,7 +153,7 @@ def test_reducible_polynomials_are_not_primitive(p):
     assert not scalar.is_primitive(np.uint64(reverse(p & EVERY)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.integers(0, EVERY))
 def test_primitivity_as_the_witness_says(q):
     assert scalar.is_primitive(np.uint64(q)) == is_primitive(modulus(q))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint, token_strings
 
@@ -65,7 +66,7 @@ class TestByEye:
         assert run(function, [words], w) == [[of(words[i : i + w]) for i in range(60 - w)]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.lists(st.sampled_from([A, B, C, D, E]), max_size=30), st.integers(1, 6))
 def test_circular_shingles_do_not_depend_on_where_the_text_begins(words, w):
     turned = words[len(words) // 3 :] + words[: len(words) // 3]
@@ -73,7 +74,7 @@ def test_circular_shingles_do_not_depend_on_where_the_text_begins(words, w):
     assert sorted(first) == sorted(second)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(st.lists(st.sampled_from([A, B]), max_size=40), st.integers(1, 4))
 def test_a_bag_has_no_repeats_and_as_many_shingles_as_the_text(words, w):
     (bag,) = run(shingles.cpu, [words], w, "bag")
@@ -124,7 +125,7 @@ class TestPrinted:
         assert found.num_a == (4 if alike else 5)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(*[st.lists(st.sampled_from("abc"), min_size=1, max_size=25)] * 2, st.integers(1, 3))
 def test_resemblance_of_bags_is_that_of_counts(one, other, w):
     """Manasse 5.1: the sum of minima divided by the sum of maxima, over how often each shingle occurs."""

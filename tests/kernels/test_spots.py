@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint
 
@@ -51,7 +52,7 @@ class TestByEye:
         assert run(function, [[THE, A, OF, A, THE, A]], 1) == ([[of([THE, A]), of([OF, A]), of([THE, A])]], 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(st.lists(st.sampled_from([THE, OF, A, B, C]), max_size=30), st.integers(1, 4))
 def test_what_is_put_before_and_after_a_text_adds_no_spot_unless_it_has_stop_words(words, c):
     """Headlines and captions: spots of the text stay, and only chains at its end may be completed."""
@@ -64,7 +65,7 @@ def test_what_is_put_before_and_after_a_text_adds_no_spot_unless_it_has_stop_wor
             assert within[: len(alone)] == alone
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=fewer(100), deadline=None)
 @given(st.lists(st.lists(st.sampled_from([A, B, C]), max_size=12), max_size=6), st.integers(1, 4))
 def test_shingles_of_documents_without_spots_are_those_of_the_kernel_of_shingles(rows, w):
     tokens = Ragged.from_rows(rows, np.uint64)

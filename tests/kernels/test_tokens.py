@@ -6,6 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 import unicode_data
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 from witnesses import BORDER, decoded, invisible, kind, rabin_hasher, token_places, token_strings
 
@@ -94,13 +95,13 @@ STRINGS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.lists(STRINGS, max_size=6))
 def test_random_strings(documents):
     assert_tokens(documents, [token_strings(document) for document in documents])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=fewer(50), deadline=None)
 @given(STRINGS)
 def test_canonically_equivalent_texts_have_the_same_tokens(text):
     forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
@@ -227,7 +228,7 @@ BYTES = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=fewer(200), deadline=None)
 @given(st.lists(BYTES, max_size=4))
 def test_random_bytes_read_as_python_escapes_them(documents):
     texts = [decoded(document) for document in documents]
@@ -243,7 +244,7 @@ FEW_BYTES = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(FEW_BYTES.map(b"".join), FEW_BYTES.map(b"".join))
 def test_equal_tokens_have_equal_invalid_bytes(first, second):
     rows, _ = run(tokens.cpu, [first, second])
@@ -270,7 +271,7 @@ ODD_BYTES = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.lists(ODD_BYTES, min_size=1, max_size=3), st.sampled_from([b"", b"a" * 62, b"\xe4" * 63]))
 def test_folded_text_has_room(documents, ahead):
     """Each invalid byte becomes three bytes, with a separator on either side in a script without spaces."""
@@ -342,7 +343,7 @@ PLACED = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=fewer(300), deadline=None)
 @given(st.lists(PLACED, max_size=4))
 def test_places_are_those_of_unicodedata(documents):
     if not all(map(in_table, "".join(map(decoded, documents)))):
@@ -360,7 +361,7 @@ def test_places_of_characters_that_fold(every_character):
         assert found == expected_places(document), document.decode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer(400), deadline=None)
 @given(PLACED)
 def test_the_place_of_a_token_has_that_token(document):
     """Alone, unless the place overlaps another; text of borders alone has no tokens."""

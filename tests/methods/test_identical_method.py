@@ -8,6 +8,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import given, settings
 
 from neardup_gpu import Index, Recipe, Result, Shingles, Workers, dedup
@@ -85,7 +86,7 @@ def check(found: Result, table: pa.Table, key: Callable[[dict[str, Any]], Hashab
 
 
 @pytest.mark.parametrize(("columns", "key"), WAYS, ids=lambda each: str(each) if not callable(each) else "")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=fewer(25), deadline=None)
 @given(table=tables)
 def test_what_a_dictionary_finds(columns: Any, key: Callable[..., Any], table: pa.Table) -> None:
     method = Identical(key=columns)

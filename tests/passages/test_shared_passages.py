@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from spelled import KINDS, spelled
 
@@ -85,7 +86,7 @@ def corpus_of(texts: Texts) -> TokenCorpus:
     return TokenCorpus(tokens, np.empty(0, np.int64), none, pa.array(range(len(texts))), {}, {}, None, [], {})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @example(texts=["aaaa", "aaaaa"], length=2, most=3)
 @given(texts=TEXTS, length=LENGTHS, most=st.integers(2, 8))
 def test_theorem_7(texts: Texts, length: int, most: int) -> None:
@@ -105,7 +106,7 @@ def test_theorem_7(texts: Texts, length: int, most: int) -> None:
         assert found.counts["pairs"] == len(pairs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=WIDER, length=LENGTHS, kind=st.sampled_from(KINDS))
 def test_the_runs_of_texts_are_those_of_quadratic_matching(texts: Texts, length: int, kind: Any) -> None:
     """By gap 0, runs that overlap or touch in one document may be joined; all others are passages of their own."""
@@ -122,7 +123,7 @@ def test_the_runs_of_texts_are_those_of_quadratic_matching(texts: Texts, length:
         assert texts[row["id"]][row["begin_token"]] == texts[row["source_id"]][row["source_begin_token"]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(first=TEXTS, second=TEXTS, length=LENGTHS)
 def test_two_inputs(first: Texts, second: Texts, length: int) -> None:
     """Documents of one input are compared with those of the other one only."""
@@ -259,7 +260,7 @@ def test_common_runs_are_counted_and_still_part_of_passages() -> None:
     assert find(texts, length=3, ignore_common=0.9).counts["most_places"] == 4
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(texts=WIDER, length=LENGTHS, values=st.lists(st.sampled_from(["x", "y", None]), min_size=5, max_size=5))
 def test_within_is_the_union_of_a_run_per_value(texts: Texts, length: int, values: list[str | None]) -> None:
     values = values[: len(texts)]
@@ -279,7 +280,7 @@ def test_null_equals_nothing_in_two_inputs() -> None:
     assert runs_of(found) == {(0, 0, 0, 0, 13)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(texts=WIDER, length=LENGTHS, values=st.lists(st.sampled_from(["x", "y", None]), min_size=5, max_size=5))
 def test_which_value_feeds_which(texts: Texts, length: int, values: list[str | None]) -> None:
     """The table of `by` has, for each two values, the tokens that documents of one share with any of the other."""

@@ -16,6 +16,7 @@ import pytest
 import troubled
 from chores import no_mark
 from dead_drivers import killed_after_each
+from grids import weekly
 
 from neardup_gpu import Reading, Workers, Writing, dedup, passages
 from neardup_gpu.errors import InputError, OutputError, ParameterError
@@ -132,6 +133,7 @@ def test_no_documents(tmp_path: Path) -> None:
             run(tmp_path, tmp_path / "in.jsonl", output="none", id_column=None, text_columns=None, reading=reading)
 
 
+@weekly  # a driver that is killed after each stage leaves the same to be done
 def test_workers_that_are_killed(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_tasks(box, output="calm")
     troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
@@ -172,6 +174,7 @@ def test_impossible_settings(box: Path) -> None:
     assert not (box / "tasks").exists()
 
 
+@weekly  # the workers are those of tests/tasks/test_sketch_job.py
 def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import fewer, some
 from hypothesis import example, given, settings, strategies as st
 from spelled import KINDS, spelled
 
@@ -84,7 +85,7 @@ def tokens_of(text: str | bytes) -> list[int]:
     return nd.stages.tokenize(nd.stages.utf8([text]), nd.Recipe()).values.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=TEXTS, length=LENGTHS, copies=st.integers(1, 2), kind=st.sampled_from(KINDS))
 def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies: int, kind: str) -> None:
     """Which tokens are covered and removed, and from which window each passage comes."""
@@ -101,7 +102,7 @@ def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies:
     assert listed == sources
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=fewer(30), deadline=None)
 @example(texts=[["ab", "a"], ["b", "ab", "a", "b"], ["ab", "a", "b"]], length=3)
 @given(texts=st.lists(st.lists(st.sampled_from(["a", "b", "ab"]), max_size=9), min_size=1, max_size=3), length=LENGTHS)
 def test_letters_are_cut_word_by_word(texts: Texts, length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -168,7 +169,7 @@ def test_chunks_of_files(tmp_path: Path) -> None:
         nd.substrings(tmp_path / "in", tokens="chunks")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=TEXTS, known=TEXTS, length=LENGTHS)
 def test_a_reference_set_is_left_untouched(texts: Texts, known: Texts, length: int) -> None:
     """Passages of the input that occur in it are removed, and those that occur twice in the input alone."""
@@ -185,7 +186,7 @@ def test_a_reference_set_is_left_untouched(texts: Texts, known: Texts, length: i
     assert listed == sources
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=TEXTS, length=LENGTHS, data=st.data())
 def test_theorem_1(texts: Texts, length: int, data: st.DataObject) -> None:
     """Equal windows choose the same relative place, of the least hash, the rightmost one of several."""
@@ -203,7 +204,7 @@ def ragged(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
     return np.array(values, np.uint64), np.cumsum([0, *map(len, texts)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=TEXTS, length=LENGTHS)
 def test_theorem_2_and_theorem_4(texts: Texts, length: int) -> None:
     """Classes of two or more are the repeated windows, for every k and however often hashes clash."""
@@ -250,7 +251,7 @@ def cut_out(
     return found, kept, lost
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @example(texts=["\u00bd\u6f22\u00bd"], length=2)  # the last two tokens share the last code point
 @example(texts=["漢字漢字.", "x漢字漢字a"], length=4)  # without the passage, x and a would be one word
 @given(texts=ODD, length=st.integers(2, 5))
@@ -273,7 +274,7 @@ def test_theorem_3_and_theorem_5(texts: list[str], length: int, tmp_path_factory
 DIVIDED = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(texts=st.lists(st.lists(DIVIDED, max_size=8), min_size=1, max_size=3), length=LENGTHS, cut=st.booleans())
 def test_whole_lines_and_sentences(
     texts: Texts, length: int, cut: bool, tmp_path_factory: pytest.TempPathFactory
@@ -301,7 +302,10 @@ def test_whole_lines_and_sentences(
         assert {d: text.strip(b"\n") for d, text in kept.items() if tokens_of(text)} == cut_texts
 
 
-@pytest.mark.parametrize("name", ["bills_116_small", "django_docs", "edinburgh_2500", "manpages", "winps_docs"])
+CORPORA = ("bills_116_small", "django_docs", "edinburgh_2500", "manpages", "winps_docs")
+
+
+@pytest.mark.parametrize("name", some(CORPORA, CORPORA[1::3]))
 def test_theorem_3_and_theorem_5_on_corpora(corpora: Path, name: str, tmp_path: Path) -> None:
     """Documents of a corpus lose what a dictionary of all windows says, from whole sources; a second run nothing."""
     with pq.ParquetFile(corpora / f"{name}.parquet") as file:
@@ -341,7 +345,7 @@ def test_theorem_4() -> None:
         assert other.spans.equals(usual.spans) and other.documents.equals(usual.documents)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(texts=TEXTS, length=LENGTHS, values=st.lists(st.sampled_from(["x", "y", None]), min_size=4, max_size=4))
 def test_within_is_the_union_of_a_run_per_value(texts: Texts, length: int, values: list[str | None]) -> None:
     joined = [" ".join(text) for text in texts]
@@ -358,7 +362,7 @@ def test_within_is_the_union_of_a_run_per_value(texts: Texts, length: int, value
     assert removed_tokens(found) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=fewer(40), deadline=None)
 @given(texts=TEXTS, length=LENGTHS, least=st.sampled_from([2, 3, 0.5, 0.9]))
 def test_templates(texts: Texts, length: int, least: float) -> None:
     """`in_documents` counts only passages of so many documents; without a source, all of them are removed."""
@@ -428,7 +432,7 @@ def test_text_across_a_seam_is_no_passage() -> None:
     assert nd.substrings(table, length=4, action="list", engine="cpu").counts["passages"] == 0
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=fewer(80), deadline=None)
 @given(data=st.data())
 def test_new_seams(data: st.DataObject) -> None:
     """Seams move with the text before them; those inside a cut fall together with it."""

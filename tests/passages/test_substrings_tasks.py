@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import troubled
 from dead_drivers import killed_after_each
+from grids import weekly
 from test_shared_passages_tasks import documents
 
 from neardup_gpu import Reading, Workers, Writing, substrings
@@ -128,6 +129,7 @@ def test_nothing_to_find(tmp_path: Path) -> None:
     assert in_tasks(tmp_path, tmp_path / "few", "long", length=500).counts["passages"] == 0
 
 
+@weekly  # a driver that is killed after each stage leaves the same to be done
 def test_workers_that_are_killed(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found(box)
     troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
@@ -152,6 +154,7 @@ def test_impossible_settings(box: Path) -> None:
     assert not (box / "tasks").exists()
 
 
+@weekly  # the workers are those of tests/tasks/test_sketch_job.py
 def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes

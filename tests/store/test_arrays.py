@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, SimHash
@@ -277,7 +278,7 @@ def sound_index(tmp_path_factory):
     return path, values, answers(HammingIndex.load(path), values)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=fewer(400), deadline=None)
 @given(data=st.data())
 def test_mutated_headers_are_refused_or_harmless(sound_index, data):
     """A NeardupError of one line, or the right answers: whatever a header says under a right checksum."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import fewer
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.errors import OutputError, ParameterError
@@ -82,7 +83,7 @@ def write(
         return out.close()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=fewer(60))
 @given(
     st.integers(1, 5).flatmap(
         lambda p: st.tuples(

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from grids import pairs_of
+from grids import fewer, pairs_of
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from neardup_gpu.kernels import components, greedy, greedy_stream, standing
@@ -97,7 +97,7 @@ CHECKS = [pytest.param(check_greedily, id="greedy"), pytest.param(check_componen
 
 @pytest.mark.parametrize("check", CHECKS)
 class TestRanges:
-    @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(deadline=None, max_examples=fewer(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(pairs_of_ranks(), st.sampled_from(WIDTHS), st.sampled_from([1, 2, 7, 1000]), st.sampled_from([1, 3, 1000]))
     @example((3, 0, [(0, 1), (1, 2)]), 1, 1, 1)
     @example((4, 2, [(0, 2), (1, 3), (2, 3)]), 2, 1, 1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neardup_gpu.tasks.dividing import divided, join_rows
@@ -23,7 +24,7 @@ def some_rows(draw):
     return first, first + width, first + ranks
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=fewer(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some_rows(), st.sampled_from([1, 7, 60, 10**6]))
 def test_parts(tmp_path, case, most):
     first, stop, ranks = case

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neardup_gpu.data import Pairs
@@ -44,7 +45,7 @@ def as_dict(left, right, worth):
 
 @pytest.mark.parametrize("width", [1, 3, 7, 100])
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=fewer(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_pairs(), st.sampled_from([1, 2, 64, None]), st.booleans(), st.integers(0, 2**32))
 def test_ranges_together_are_the_whole(tmp_path, width, cluster, case, most, directed, seed):
     rows, num_known, verified = case

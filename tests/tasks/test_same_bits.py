@@ -190,7 +190,7 @@ def types_of(table):
 def compare(corpora, folder, source, recipe, *, engine="cpu", workers=None, **options):
     """Run a job of tasks and compare all that it made with the job in memory; returns the reports of both."""
     expected, there = corpora.in_memory(source, recipe, **options)
-    cut = {"number": 1, "slice_bytes": "20kB", "partitions": 3, **(workers or {})}
+    cut = {"number": 1, "slice_bytes": "40kB", "partitions": 3, **(workers or {})}
     output = folder / "out"
     workers = Workers(work_dir=str(folder / "work"), **cut)
     report = flat(
@@ -300,7 +300,7 @@ def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, clu
         (crowds, "FOUND_BYTES"),
         (crowds, "CANDIDATE_BYTES"),
     ):
-        monkeypatch.setattr(module, name, 1 << 15)
+        monkeypatch.setattr(module, name, 1 << 14)
     source, few, _ = corpora_made.files("crowds")
     recipe, cut = Recipe(method=METHODS[method], cluster=cluster), {"task_memory": "16MiB", "partitions": 2}
     expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, workers=cut)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from rule import all_pairs, contained, decided
 from witnesses import jaccard
@@ -80,7 +81,7 @@ def as_given(sets, measure):
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=fewer(60))
 @given(
     sets=SETS,
     threshold=THRESHOLDS,

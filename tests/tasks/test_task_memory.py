@@ -28,8 +28,8 @@ from neardup_gpu.tasks.layout import Layout
 from neardup_gpu.tasks.work import COUNTS, WAITING_BESIDE, Shared, file_name
 from neardup_gpu.tasks.workers import Workers
 
-TASK_MEMORY = 64 * 10**6
-ROWS = 10**6
+TASK_MEMORY = 32 * 10**6
+ROWS = 10**6 // 2
 RANGES = 4
 STATUS = Path("/proc/self/status")
 
@@ -89,7 +89,7 @@ def one_bucket(folder, rows):
 
 
 def one_shingle(folder, rows):
-    """The postings of a range: one shingle that all documents have, and others that a hundred have."""
+    """The postings of a range: one shingle that all documents have, and others that twenty have."""
     shared = Shared(str(folder), str(folder / "result"), Recipe(), as_engine("cpu"), TASK_MEMORY, 1)
     layout = Layout((0, rows), 0, 1, True)
 
@@ -98,7 +98,7 @@ def one_shingle(folder, rows):
         with shared.files("postings", 0).exchange("postings", candidates.POSTED, 1, WAITING_BESIDE) as writer:
             for some in np.array_split(draw.permutation(rows), 50):
                 rank = np.repeat(some, 3)
-                shingle = draw.integers(0, rows // 50, len(rank)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+                shingle = draw.integers(0, rows // 10, len(rank)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
                 shingle[::3] = 1
                 place = np.tile(np.arange(3, dtype=np.uint32), len(some))
                 size = np.full(len(rank), 12, np.int32)
@@ -152,7 +152,7 @@ def crowd(folder, rows):
         write(shared, "crowd-sets", "sets", pairs.SETS, 1, [{"rank": rank, "shingles": lists_of(shingles)}])
 
     def refused():
-        with pytest.raises(ResourceError, match=r"^1,000,000 documents share .* pass a larger task_memory$"):
+        with pytest.raises(ResourceError, match=rf"^{ROWS:,} documents share .* pass a larger task_memory$"):
             crowds.members(shared.files("refused", 0), ["all/000000-crowded"], verified, layout)
 
     verified = ["verified/000000-left"]
@@ -305,7 +305,7 @@ def drive(source, work):
 def test_the_driver_holds_nothing_of_a_document(tmp_path):
     """Names of files and counts are as many for many documents as for few, if slices and partitions are; so less than
     a word for each further document is held, which is what the least of arrays would take."""
-    few, many, most = 20_000, 800_000, []
+    few, many, most = 20_000, 400_000, []
     for number in (few, many):
         (source := tmp_path / str(number)).mkdir()
         draw = np.random.default_rng(number)

@@ -109,7 +109,7 @@ def test_tasks_decide_as_a_job_in_memory_does(place, tmp_path, case):
     if options.pop("against", False):
         options["against"] = place / "reference.parquet"
     flat(nd.dedup, place / "in", output=tmp_path / "memory", engine="cpu", **options)
-    in_tasks(tmp_path / "tasks", place / "in", slice_bytes=900, partitions=3, **options)
+    in_tasks(tmp_path / "tasks", place / "in", slice_bytes=3000, partitions=3, **options)
     compare_units(tmp_path / "memory", tmp_path / "tasks")
     report = read_report(tmp_path / "tasks")
     assert report["tasks"]["slices"] > 4 and report["counts"]["units"] > 100

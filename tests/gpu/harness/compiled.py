@@ -8,19 +8,18 @@ Needs the compiler wheels of requirements.txt, and no GPU.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
-import os
-import pickle
 import re
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 TABLE = Path(__file__).with_name("compiled.json")
 REQUIREMENTS = Path(__file__).parents[1] / "requirements.txt"
@@ -128,37 +127,40 @@ def usage(kernel, chip: str, said: str) -> Usage:
     )
 
 
+def imported(source: Path) -> set[Path]:
+    """Return the sources in kernels/ that a source there imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        if isinstance(node, ast.ImportFrom):
+            within = (node.module or "").removeprefix("neardup_gpu.kernels").lstrip(".")
+            names |= {within} if within else {name.name for name in node.names}
+    return {path for name in names if (path := source.with_name(f"{name}.py")).exists()}
+
+
 @cache
-def _made() -> dict[tuple[str, str], tuple[str, bytes, str]]:
-    """Return (PTX, machine code, output of ptxas) for each kernel and chip.
+def made_of(module: str) -> str:
+    """Return the hash of all that the machine code of a module's kernels depends on: sources and compilers."""
+    from neardup_gpu.kernels import _ahead
 
-    The result is kept in the folder of compiled test code, under a hash of the sources and the compilers.
-    """
-    from hostir import cache_folder, code_library
-    from kernel_list import all_kernels
-
-    from neardup_gpu.kernels import _compiled
-
-    made_of = json.dumps([_compiled.sources(), [_version(name) for name in COMPILER], list(CHIPS)])
-    kept = cache_folder() / f"compiled-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.pickle"
-    if kept.exists():
-        return pickle.loads(kept.read_bytes())
-    found = {}
-    with ThreadPoolExecutor(2) as pool:  # ptxas runs beside Python
-        for name, kernel in all_kernels().items():
-            code_library(kernel)
-            for chip in CHIPS:
-                found[name, chip] = pool.submit(_make, kernel, chip)
-    made = {key: each.result() for key, each in found.items()}
-    partial = kept.with_name(f"{kept.name}.{os.getpid()}")
-    partial.write_bytes(pickle.dumps(made))
-    partial.replace(kept)
-    return made
+    first = Path(_ahead.__file__).with_name(f"{module}.py")
+    seen, waiting = {first}, [first]
+    while waiting:
+        new = {path for path in imported(waiting.pop()) - seen if path.name not in _ahead.UNRELATED}
+        seen |= new
+        waiting += new
+    sources = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(seen)}
+    made = json.dumps([sources, [_version(name) for name in COMPILER], list(CHIPS)])
+    return hashlib.sha256(made.encode()).hexdigest()[:16]
 
 
-def _make(kernel, chip: str) -> tuple[str, bytes, str]:
-    code = ptx(kernel, chip)
-    return code, *assemble(code, chip)
+def known() -> dict[str, dict[str, dict]]:
+    """Return the committed table, but only its kernels that compilation today would give the same code."""
+    table = json.loads(TABLE.read_text())
+    same = {module for module, made in table.pop("made_of", {}).items() if made == made_of(module)}
+    return {
+        chip: {name: usage for name, usage in kernels.items() if name.split(".")[0] in same}
+        for chip, kernels in table.items()
+    }
 
 
 @cache
@@ -166,8 +168,10 @@ def compiled(name: str, chip: str) -> tuple[str, bytes, Usage]:
     """(PTX, machine code, usage) of a kernel for a chip."""
     from kernel_list import all_kernels
 
-    code, machine_code, said = _made()[name, chip]
-    return code, machine_code, usage(all_kernels()[name], chip, said)
+    kernel = all_kernels()[name]
+    code = ptx(kernel, chip)
+    machine_code, said = assemble(code, chip)
+    return code, machine_code, usage(kernel, chip, said)
 
 
 def disassembly(machine_code: bytes) -> str:
@@ -237,10 +241,12 @@ def table() -> dict[str, dict[str, dict]]:
 
 
 def as_json(found: dict[str, dict[str, dict]]) -> str:
-    """The table, a line a kernel and chip."""
+    """The table, a line a kernel and chip; and what each module's kernels were made of."""
+    modules = sorted({name.split(".")[0] for kernels in found.values() for name in kernels})
+    made: dict[str, Any] = {**found, "made_of": {module: made_of(module) for module in modules}}
     chips = (
         f'"{chip}": {{\n' + ",\n".join(f"  {json.dumps(name)}: {json.dumps(u)}" for name, u in kernels.items()) + "\n}"
-        for chip, kernels in found.items()
+        for chip, kernels in made.items()
     )
     return "{\n" + ",\n".join(chips) + "\n}\n"
 
