@@ -368,17 +368,17 @@ def repeats(draw: Draw, size: int) -> tuple:
 
 
 def removals(draw: Draw, size: int) -> tuple:
-    """Draw the repeated windows of what `repeats` draws, and how many copies are kept."""
+    """Draw the repeated windows of what `repeats` draws, how many copies are kept, and which windows always stay."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
-    places, classes = repeats_kernel.cpu(values, offsets, length, k)
-    return places, classes, length, draw.option([1, 2])
+    found = repeats_kernel.cpu(values, offsets, length, k)
+    return found, length, draw.option([1, 2]), draw.option([0, len(values) // 2])
 
 
 def common_chains(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, compared with those of rows before theirs or of a part."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
     length = max(length, 2)  # windows of one token follow one another across rows, whose limits differ
-    places, classes = repeats_kernel.cpu(values, offsets, length, k)
+    places, classes = repeats_kernel.windows_of(repeats_kernel.cpu(values, offsets, length, k))
     begins = offsets[np.searchsorted(offsets, places, side="right") - 1] if len(offsets) > 1 else places
     divided = begins[draw.integer(0, len(begins) - 1)] if len(begins) else 0
     limits = draw.option([begins, np.where(begins < divided, 0, divided)])

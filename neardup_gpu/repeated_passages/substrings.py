@@ -220,7 +220,7 @@ class _SubstringSearch(NamedTuple):
         with self.clock.stage("search"):
             windows = find_windows(corpus, how, self.backend, memory=self.memory)
             corpus, pieces = corpus.without_tokens(), windows.pieces
-            counts = {"windows": int(np.count_nonzero(~windows.known)), "tokens_covered": windows.covered}
+            counts = windows.counts
         give_back()
         placed = Placed.of(pieces, self._placed(pieces, corpus))
         give_back()

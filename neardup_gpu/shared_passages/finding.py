@@ -201,7 +201,8 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     """Find the passages; `k` is the number of tokens of a seed, which changes no result."""
     length, offsets = settings.length, layout.tokens.offsets
     k = max(1, length // 2) if k is None else k
-    places, classes = map(to_host, kernel(repeats, backend)(layout.tokens.values, layout.rows, length, k))
+    stretches = map(to_host, kernel(repeats, backend)(layout.tokens.values, layout.rows, length, k))
+    places, classes = repeats.windows_of(tuple(stretches))
     rank = np.searchsorted(offsets, places, side="right") - 1
     most = settings.most_places(len(layout.order))
     linked = common_chains.prepare(places, classes, layout.limits[rank], most)
