@@ -320,15 +320,14 @@ def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
     if len(sources) and sources[0] >= 0:
         source_owner, source = windows.in_placed(placed, sources, windows.ranks_of(sources))
         source += ahead
-        source_begin = placed.begins[source] - placed.text[source_owner]
+        source_begin = placed.begins[source].astype(np.int64)
         source_document = placed.pieces.documents[source_owner]
     else:
         source_document, source_begin = np.full(len(owner), -1), np.zeros(len(owner), np.int64)
-    start = placed.text[owner]
     found = RemovedPassages(
         placed.pieces.documents[owner],
-        placed.begins[begin] - start,
-        placed.ends[end - 1] - start,
+        placed.begins[begin].astype(np.int64),
+        placed.ends[end - 1].astype(np.int64),
         begin - placed.offsets[owner] + placed.pieces.first[owner],
         end - begin,
         copies.astype(np.int64),
@@ -352,10 +351,11 @@ def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tu
     owner, first, last = united(owner, begin, end)
     has_space = placed.are_spaces(last - 1)
     cut = owner, first, last - has_space
-    begins, ends = bytes_to_cut(placed.text, (placed.offsets, placed.begins, placed.ends), cut)
+    text = np.zeros(len(owner), np.int64), placed.text[owner]
+    begins, ends = bytes_to_cut(text, (placed.offsets, placed.begins, placed.ends), cut)
     document = pieces.documents[owner]
     # or with the word after it.
     size = last - first + (~has_space & (first > placed.offsets[owner]) & placed.are_spaces(first - 1))
     lost = np.bincount(document, size, num_documents).astype(np.int64)
     offsets = np.searchsorted(document, np.arange(num_documents + 1))
-    return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost
+    return Cuts(offsets, begins, ends), lost

@@ -167,6 +167,7 @@ def substrings(
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
             read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut, memory)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
+        give_back()
         if place is not None:
             if how.action != "list":
                 read.write(edits, place)
