@@ -184,16 +184,17 @@ class _CoverageTally:
             found[order] = of_rank
             return found
 
-        def tokens(changes: np.ndarray) -> np.ndarray:
-            before = np.append(0, np.cumsum(np.cumsum(changes[:-1], dtype=np.int32) > 0))
-            return by_number(np.diff(before[offsets]))
-
+        given = self.given  # written over twice: it has a value per token
+        np.cumsum(given, out=given)
+        np.cumsum(given[:-1] > 0, out=given[1:], dtype=np.int32)
+        given[0] = 0
+        given = np.diff(given[offsets]).astype(np.int64)
         best = np.where(self.best < 0, -1, np.append(order, -1)[self.best])
         return Coverage(
             by_number(self.taken),
             by_number(self.sources),
             by_number(best),
-            tokens(self.given),
+            by_number(given),
             by_number(self.takers),
             by_number(common),
         )
