@@ -118,8 +118,8 @@ def substrings(
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
     names. A second run over kept/ removes nothing. The tokens of all documents are held in memory, 8 bytes each, and
-    about 120 bytes for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this process holds
-    only the tokens of passages whose fingerprints repeat.
+    about 24 bytes for each window that may repeat; a GPU holds 45 bytes for each token. With `workers`, this process
+    holds only the tokens of passages whose fingerprints repeat.
 
     Examples
     --------
