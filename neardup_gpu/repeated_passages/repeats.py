@@ -132,10 +132,13 @@ class Windows(NamedTuple):
         begin = np.maximum(places[owner], self.places[stretch])
         end = np.minimum((places + sizes)[owner], self.places[stretch] + self.sizes[stretch])
         shift = self.classes[stretch] - self.places[stretch]
-        bounds = np.column_stack([begin + shift, end + shift]).ravel()
-        copies = np.append(self.copies, 0)
-        of_stretches = np.minimum.reduceat(copies, bounds)[::2] if len(bounds) else copies[:0]
-        return np.minimum.reduceat(of_stretches, np.cumsum(several) - several) if len(several) else of_stretches
+        changes = np.flatnonzero(np.diff(self.copies, prepend=-1))  # the classes whose number is not that before them
+        first = np.searchsorted(changes, begin + shift, side="right") - 1
+        number = np.searchsorted(changes, end + shift) - first
+        copies = self.copies[changes[ranges(first, number)]]
+        for sizes in (number, several):
+            copies = np.minimum.reduceat(copies, np.cumsum(sizes) - sizes) if len(sizes) else copies
+        return copies
 
 
 def covered(places: np.ndarray, last: np.ndarray) -> int:
@@ -191,7 +194,7 @@ def find_windows(
     places, classes, sizes = map(to_host, stretches)
     offsets = np.append(0, np.cumsum(corpus.sizes[order]))
     copies = _of_classes(classes, sizes)
-    copies = copies.astype(np.min_scalar_type(int(copies.max(initial=0))))
+    copies = copies.astype(np.int32 if len(ordered.tokens.values) < 1 << 31 else np.int64)
     found = Windows(length, num_known, order, offsets, ordered.whole_places(places), classes, sizes, copies)
     wanted = np.ones(len(copies), bool)
     if num_known:

@@ -269,7 +269,8 @@ def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, bac
             left, right = places[left], places[right]
             document, source = (np.searchsorted(offsets, each, side="right") - 1 for each in (left, right))
             order = np.argsort(document * number + source, kind="stable")  # by left and right in each pair
-            yield Runs(document, source, left, right, size).some(order)
+            if len(order):
+                yield Runs(document, source, left, right, size).some(order)
         begin = end
 
 
