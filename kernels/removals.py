@@ -4,9 +4,9 @@ Windows of `length` tokens are taken in the order of their places. A window is r
 equal tokens that end at or before its beginning have lost no token; the first of them is its source. A removed window
 takes all of its tokens. Windows that begin before a place, those of a reference set, are never removed.
 
-    places  = the first one of removed windows that follow one another, and whose sources do, ascending
+    places  = the first window of each run of removed windows that follow one another, and whose sources do, ascending
     sources = the place of its source
-    sizes   = the number of these windows
+    sizes   = the number of windows of each run
 
 Source: theorem 3 of the toolkit's design of repeated passages. All windows that overlap an earlier one begin before it
 ends, so they are decided before it can be a source: the rule is well defined, and each source stays whole. No window

@@ -235,9 +235,10 @@ def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> 
 
 
 class RemovedWindows(NamedTuple):
-    """The windows that are removed: as many as `sizes` says follow one another, and so do their sources.
+    """Runs of removed windows, which follow one another, and whose sources do.
 
     places, sizes : arrays of int64
+        The first window of each run, and the number of windows.
     sources : array of int64
         The place of the window that the first one repeats; -1 if it has none.
     copies : array

@@ -17,7 +17,7 @@ def test_hashes_that_clash(length, factor, monkeypatch):
     tokens = np.random.default_rng(length).integers(0, 2, 250, np.uint64)
     tokens[150:200] = tokens[20:70]
     given = tokens, np.array([3, 3, 60, 80, 82, 250]), length, 1
-    assert len(repeats.reference(*given)[0]) > 20
+    assert repeats.reference(*given)[2].sum() > 20
     assert_same(repeats.reference(*given), on_host(repeats.gpu(*given)))
 
 
