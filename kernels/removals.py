@@ -2,16 +2,17 @@
 
 Windows of `length` tokens are taken in the order of their places. A window is removed exactly if `copies` windows with
 equal tokens that end at or before its beginning have lost no token; the first of them is its source. A removed window
-takes all of its tokens.
+takes all of its tokens. Windows that begin before a place, those of a reference set, are never removed.
 
-    sources = the place of the source of each window, -1 if it is not removed
+    places  = the first window of each run of removed windows that follow one another, and whose sources do, ascending
+    sources = the place of its source
+    sizes   = the number of windows of each run
 
 Source: theorem 3 of the toolkit's design of repeated passages. All windows that overlap an earlier one begin before it
 ends, so they are decided before it can be a source: the rule is well defined, and each source stays whole. No window
 that is left has an earlier equal one that is whole, so a second run removes nothing (theorem 5).
 
-Cost: linear in the windows, and a binary search among removed runs for each window that may be a source.
-Memory: 33 bytes for each window.
+Cost: linear in the windows. Memory: 8 bytes for each class, 16 with several copies, and what is given and found.
 A GPU decides windows in rounds: all that wait for no other window together. A round is a few passes over all windows.
 Memory: 100 bytes for each window.
 """
@@ -23,88 +24,97 @@ from ._launch import cuda, kernel, namespace, on_device, to_host
 from ._search import lower_bound
 from ._sort import order_of
 from .gather import _new_offsets
+from .repeats import windows_of
 
 
-def reference(places, classes, length, copies):
+def reference(stretches, length, copies, fixed):
     """Decide about windows, straight from the definition.
 
     Parameters
     ----------
-    places : array of int64, shape (windows,)
-        Ascending.
-    classes : array of int64, shape (windows,)
-        Equal for windows with equal tokens; from 0 on.
+    stretches : places, classes, sizes
+        Repeated windows; see `repeats`.
     length : int
     copies : int
         At least 1.
+    fixed : int
+        Windows that begin before this place are never removed.
 
     Returns
     -------
-    array of int64, shape (windows,)
+    places, sources, sizes : arrays of int64
     """
-    lost, sources = set(), []
-    for i, (place, own) in enumerate(zip(places.tolist(), classes.tolist(), strict=True)):
-        whole = [
-            other
-            for other, its in zip(places[:i].tolist(), classes[:i].tolist(), strict=True)
-            if its == own and other + length <= place and lost.isdisjoint(range(other, other + length))
-        ]
-        removed = len(whole) >= copies
-        sources.append(whole[0] if removed else -1)
-        if removed:
+    lost: set[int] = set()
+    seen: dict[int, list[int]] = {}
+    removed: list[list[int]] = []
+    for first, number, size in zip(*(each.tolist() for each in stretches), strict=True):
+        for step in range(size):
+            place, its = first + step, seen.setdefault(number + step, [])
+            whole = [
+                other for other in its if other + length <= place and lost.isdisjoint(range(other, other + length))
+            ]
+            its.append(place)
+            if place < fixed or len(whole) < copies:
+                continue
             lost.update(range(place, place + length))
-    return np.array(sources, np.int64)
+            if removed and [place, whole[0]] == [each + removed[-1][2] for each in removed[-1][:2]]:
+                removed[-1][2] += 1
+            else:
+                removed.append([place, whole[0], 1])
+    return tuple(np.array([each[column] for each in removed], np.int64) for column in range(3))
 
 
-@jit(Rare("int64[::1], int64[::1], (int64, int64), (int64[::1], int64[::1], int64[::1], int64[::1]), int64[::1]"))
-def _decide(places, classes, rule, room, sources):
-    """Write the source of each window.
+@jit(Rare("(int64[::1], int64[::1], int64[::1]), (int64, int64, int64), (int64[::1], int64[::1])"))
+def _decide(stretches, rule, by_class):
+    """Return the removed windows, as `reference` has them, in rows.
 
-    `room`: for each class, the next member that may be a source, and the number of whole ones; for each window, the
-    next member of its class; and the beginnings, then the ends, of removed runs.
+    Two places move over the windows. At the second one, windows are decided. At the first one, which is `length` tokens
+    before, they can no longer lose a token: those that have lost none become sources. `by_class` are the source and,
+    unless one copy is enough, the number of whole windows of each class.
     """
-    length, copies = rule
-    asked, whole, following, runs = room
-    n = len(places)
-    begins, ends = runs[:n], runs[n:]
-    last, first = np.full(len(asked), -1, np.int64), np.full(len(asked), -1, np.int64)
-    removed = np.int64(0)
-    for i in range(n):
-        own, place = classes[i], places[i]
-        if last[own] < 0:
-            asked[own] = i
-        else:
-            following[last[own]] = i
-        last[own] = i
-        while whole[own] < copies and asked[own] >= 0:
-            candidate = places[asked[own]]
-            if candidate + length > place:
-                break
-            run = np.searchsorted(begins[:removed], candidate + length) - 1  # the last one that begins before its end
-            if run < 0 or ends[run] <= candidate:
-                if whole[own] == 0:
-                    first[own] = candidate
-                whole[own] += 1
-            asked[own] = following[asked[own]]
-        if whole[own] < copies:
-            continue
-        sources[i] = first[own]
-        if removed > 0 and place <= ends[removed - 1]:
-            ends[removed - 1] = place + length
-        else:
-            begins[removed], ends[removed] = place, place + length
-            removed += 1
+    places, classes, sizes = stretches
+    length, copies, fixed = rule
+    sources, whole = by_class
+    found, number, passed = np.empty((3, 1024), np.int64), np.int64(0), np.int64(0)
+    asked, step = np.int64(0), np.int64(0)
+    for stretch in range(len(places)):
+        for own in range(sizes[stretch]):
+            place, kind = places[stretch] + own, classes[stretch] + own
+            while places[asked] + step + length <= place:
+                other = places[asked] + step
+                while passed < number and found[0, passed] + found[2, passed] + length - 1 <= other:
+                    passed += 1
+                if passed == number or found[0, passed] >= other + length:
+                    its = classes[asked] + step
+                    if sources[its] < 0:
+                        sources[its] = other
+                    if copies > 1:
+                        whole[its] += 1
+                step += 1
+                if step == sizes[asked]:
+                    asked, step = asked + 1, np.int64(0)
+            source = sources[kind]
+            if place < fixed or source < 0 or (copies > 1 and whole[kind] < copies):
+                continue
+            last = number - 1
+            if last >= 0 and found[0, last] + found[2, last] == place and found[1, last] + found[2, last] == source:
+                found[2, last] += 1
+                continue
+            if number == found.shape[1]:
+                more = np.empty((3, 2 * number), np.int64)
+                more[:, :number] = found
+                found = more
+            found[0, number], found[1, number], found[2, number] = place, source, 1
+            number += 1
+    return found[:, :number].copy()
 
 
-def cpu(places, classes, length, copies):
-    """As `reference`: each class asks its members once, in their order, when they can no longer lose a token."""
-    number = len(places)
-    sources = np.full(number, -1, np.int64)
-    several = int(classes.max(initial=-1)) + 1
-    asked, whole = np.full(several, -1, np.int64), np.zeros(several, np.int64)
-    room = asked, whole, np.full(number, -1, np.int64), np.empty(2 * number, np.int64)
-    _decide(np.ascontiguousarray(places), np.ascontiguousarray(classes), (length, copies), room, sources)
-    return sources
+def cpu(stretches, length, copies, fixed):
+    """As `reference`, in one pass."""
+    _, classes, sizes = stretches = tuple(map(np.ascontiguousarray, stretches))
+    several = int((classes + sizes).max(initial=0))
+    sources, whole = np.full(several, -1, np.int64), np.zeros(several if copies > 1 else 0, np.int64)
+    return tuple(_decide(stretches, (length, copies, fixed), (sources, whole)))
 
 
 # --------------------------------------------------------------------------------------------------------- on a device
@@ -126,7 +136,7 @@ def _number_of(xp, marked, begins, ends):
     return before[ends] - before[begins]
 
 
-def gpu(places, classes, length, copies):
+def gpu(stretches, length, copies, fixed):
     """As `reference`, in rounds: whichever windows wait for no other are decided together.
 
     A window is lost if a window that overlaps it, or it itself, is removed. It is whole if these are all decided, and
@@ -141,25 +151,30 @@ def gpu(places, classes, length, copies):
     windows are undecided after `_ROUNDS` rounds, the host decides about all windows again.
     """
     xp = namespace()
-    places, classes = on_device(places), on_device(classes)
+    places, classes = windows_of(tuple(map(on_device, stretches)))
     order, begins = order_of(classes.view(np.uint64))
     of_class = places[order]
     heads = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
     stops = xp.empty(len(order), np.int64)
     _count_ended.threads(len(order), of_class, heads, length, stops)
     overlapping = xp.searchsorted(places, places - length, side="right"), xp.searchsorted(places, places + length)
-    removed, undecided = xp.zeros(len(places), bool), xp.ones(len(places), bool)
+    may_go = (places >= fixed)[order]
+    removed, undecided = xp.zeros(len(places), bool), places >= fixed
     for _ in range(_ROUNDS):
         possible = _number_of(xp, removed, *overlapping) == 0
         whole = possible & (_number_of(xp, undecided, *overlapping) == 0)
-        removed[order] = _number_of(xp, whole[order], heads, stops) >= copies
-        undecided[order] = _number_of(xp, possible[order], heads, stops) >= copies
+        removed[order] = (_number_of(xp, whole[order], heads, stops) >= copies) & may_go
+        undecided[order] = (_number_of(xp, possible[order], heads, stops) >= copies) & may_go
         undecided &= ~removed
         if not undecided.any():
             break
     else:
-        return on_device(cpu(to_host(places), to_host(classes), length, copies))
+        return tuple(map(on_device, cpu(tuple(map(to_host, stretches)), length, copies, fixed)))
     whole, gone = (_number_of(xp, removed, *overlapping) == 0)[order], removed[order]
     sources = xp.full(len(places), -1, np.int64)
     sources[order[gone]] = of_class[xp.flatnonzero(whole)[_new_offsets(xp, whole)[heads[gone]]]]
-    return sources
+    places, sources = places[removed], sources[removed]
+    new = xp.ones(len(places), bool)
+    new[1:] = (xp.diff(places) != 1) | (xp.diff(sources) != 1)
+    begins = xp.flatnonzero(new)
+    return places[begins], sources[begins], xp.diff(xp.append(begins, len(places)))

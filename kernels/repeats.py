@@ -1,20 +1,23 @@
 """Repeated windows: runs of `length` tokens that stand in rows more than once.
 
 A window is `length` consecutive tokens of one row. It is repeated if the same tokens stand in another window, of
-another row or of the same one, where the two may overlap.
+another row or of the same one, where the two may overlap. Windows of equal tokens are a class; repeated classes are
+numbered in the order of their first windows. A *stretch* is repeated windows of one row that follow one another, and
+whose classes do. Text repeats in long passages, so one stretch has many windows.
 
-    places  = the first token of each repeated window, ascending
-    classes = the number of the first repeated window that has the same tokens
+    places  = the first token of the first window of each stretch, ascending
+    classes = the class of that window
+    sizes   = the number of windows
 
 Source: Schleimer, Wilkerson and Aiken 2003 (winnowing), Manasse 6.2. Of every w = length - k + 1 consecutive hashes of
 k tokens the least is chosen, of equal ones the rightmost. The place that is chosen is a *seed*. Equal windows choose
 the same relative place (theorem 1), so a repeated window has a seed whose hash is that of another seed: only such
-windows survive. Their own hashes are sorted, and windows of equal hashes are compared with the first of them, token by
-token (theorem 2). So neither k nor the hash changes what is found (theorem 4).
+windows survive. The seeds of each hash are a group. Windows of a group are looked up in a hash table of its own, by
+hash and then token by token (theorem 2). So neither k nor the hash changes what is found (theorem 4).
 
-Cost: a token takes two products and a sorted word for each of 2 / (w + 1) seeds; a surviving window takes about four
-passes of a radix sort. Memory: 24 bytes for a seed and 40 for a surviving window. A window that continues the match of
-the one before it costs one comparison.
+Cost: a token takes two products and a sorted word for each of 2 / (w + 1) seeds. A surviving window takes two products
+and a look into a table that lies in the cache; if it continues the match of the window before it, one comparison.
+Memory: 24 bytes for a seed and 8 for a surviving window.
 On a GPU there are no seeds: all windows are hashed and sorted. A window takes about ten products and its share of the
 sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 """
@@ -22,12 +25,15 @@ sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 import numpy as np
 
 from ._cpu import Rare, jit, num_threads, parallel, shares
-from ._launch import Device, cuda, kernel, namespace, on_device
+from ._launch import Device, array_module, cuda, kernel, namespace, on_device
 from ._sort import in_order, order_of
 from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
 """The base of the rolling hash, odd."""
+
+_SLOTS = 1 << 12
+"""The entries of a hash table that is not made anew for each group of seeds."""
 
 
 def reference(tokens, offsets, length, k):
@@ -44,16 +50,36 @@ def reference(tokens, offsets, length, k):
 
     Returns
     -------
-    places, classes : arrays of int64
-        A value per repeated window; places count in `tokens`.
+    places, classes, sizes : arrays of int64
+        A value per stretch; places count in `tokens`.
     """
     text, found = tokens.tolist(), {}
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+    for row, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
         for i in range(start, stop - length + 1):
-            found.setdefault(tuple(text[i : i + length]), []).append(i)
-    firsts = {i: places[0] for places in found.values() if len(places) > 1 for i in places}
-    numbers = {place: number for number, place in enumerate(sorted(firsts))}
-    return np.array([*numbers], np.int64), np.array([numbers[firsts[place]] for place in numbers], np.int64)
+            found.setdefault(tuple(text[i : i + length]), []).append((i, row))
+    several = sorted(places for places in found.values() if len(places) > 1)
+    stretches: list[list[int]] = []
+    ahead = None
+    for place, row, number in sorted((*each, number) for number, places in enumerate(several) for each in places):
+        if (place, row, number) == ahead:
+            stretches[-1][2] += 1
+        else:
+            stretches.append([place, number, 1])
+        ahead = place + 1, row, number + 1
+    return tuple(np.array([each[column] for each in stretches], np.int64) for column in range(3))
+
+
+def windows_of(stretches):
+    """Return the place and the class of each window of some stretches.
+
+    >>> windows_of((np.array([4, 9]), np.array([7, 0]), np.array([2, 1])))
+    (array([4, 5, 9]), array([7, 8, 0]))
+    """
+    xp = array_module(stretches[0])
+    places, classes, sizes = stretches
+    ends = xp.cumsum(sizes)
+    number = xp.arange(int(ends[-1]) if len(ends) else 0)
+    return tuple(number + xp.repeat(first - (ends - sizes), sizes) for first in (places, classes))
 
 
 @jit()
@@ -102,20 +128,24 @@ def _choose(begin, end, tokens, offsets, bounds, sizes, seeds, counts):
             if stop - start < length:
                 continue
             total, least, where = _sum(tokens, start, k, factor), np.uint64(0), np.int64(-1)
+            newest = np.int64(-1)
             for i in range(start, stop - k + 1):
                 if i > start:
                     total = (total - tokens[i - 1] * leading) * factor + tokens[i + k - 1]
                 h = _mixed(total)
-                recent[i % w] = h
+                newest = newest + 1 if newest + 1 < w else np.int64(0)
+                recent[newest] = h
                 window = i - w + 1
                 chosen = where
                 if chosen < 0 or h <= least:
                     least, where = h, i
                 elif chosen < window:  # which has left
                     least, where = h, i
+                    before = newest
                     for j in range(i - 1, window - 1, -1):
-                        if recent[j % w] < least:
-                            least, where = recent[j % w], j
+                        before = before - 1 if before > 0 else w - 1
+                        if recent[before] < least:
+                            least, where = recent[before], j
                 if window < start:
                     continue
                 if window > start and where == chosen:
@@ -126,25 +156,6 @@ def _choose(begin, end, tokens, offsets, bounds, sizes, seeds, counts):
         counts[part] = at - begins
 
 
-@parallel(Rare("uint64[::1], int64[::1], int64[::1], (int64, uint64), (int64[::1], uint64[::1])"), least=64)
-def _hash_windows(begin, end, tokens, windows, ends, sizes, hashed):
-    """Write the windows of each seed, and the hash of each window."""
-    length, factor = sizes
-    places, hashes = hashed
-    leading = _power(factor, length - 1)
-    for seed in range(begin, end):
-        at = ends[seed - 1] if seed > 0 else np.int64(0)
-        i = windows[seed]
-        total = _sum(tokens, i, length, factor)
-        while True:
-            places[at], hashes[at] = i, _mixed(total)
-            at += 1
-            if at == ends[seed]:
-                break
-            total = (total - tokens[i] * leading) * factor + tokens[i + length]
-            i += 1
-
-
 @jit(Rare("uint64[::1], boolean[::1]"))
 def _mark_repeated(words, repeated):
     """Mark sorted words that are equal to a neighbour."""
@@ -153,42 +164,142 @@ def _mark_repeated(words, repeated):
             repeated[i - 1] = repeated[i] = True
 
 
-@parallel(Rare("uint64[::1], int64[::1], int64[::1], int64, boolean[::1]"), least=4096)
-def _compare(begin, end, tokens, places, firsts, length, equal):
-    """Compare windows, whose places ascend, with others, token by token."""
-    for item in range(begin, end):
-        i, j = places[item], firsts[item]
-        n = np.int64(0)
-        if item > begin and equal[item - 1] and places[item - 1] == i - 1 and firsts[item - 1] == j - 1:
-            n = length - 1  # the window before it is equal, all but the last token are in both
-        while n < length and tokens[i + n] == tokens[j + n]:
-            n += 1
-        equal[item] = n == length
+@jit()
+def _place(window, owner, seeds):
+    """Return the place of a window among the tokens; `owner` is its seed."""
+    places, numbers, ends = seeds
+    return places[owner] + window - (ends[owner] - numbers[owner])
 
 
-def _equal(tokens, places, others, length):
-    """Return which windows have the tokens of the others."""
-    equal = np.empty(len(places), bool)
-    _compare(len(places), tokens, places, others, length, equal)
-    return equal
+@parallel(
+    Rare("uint64[::1], (int64[::1], int64[::1], int64[::1]), (int64[::1], int64[::1]), (int64, uint64), int64[::1]"),
+    least=256,
+)
+def _classify(begin, end, tokens, seeds, groups, sizes, firsts):
+    """Write the first window that is equal to each one, or -1 if no other is; windows count by seed, seeds by place.
 
-
-def _repeated(words):
-    """Return words in order, the order, and which of them are equal to a neighbour, by their highest bits.
-
-    Of n words, accidents make fewer than one pair equal in 2 log2(n) + 2 bits.
+    Equal windows have seeds of equal hashes, which are a group. The windows of a group that are equal to none before
+    them lie in a hash table. A window that follows one that was equal to another is compared with the next one there.
     """
-    bits = min(64, 2 * len(words).bit_length() + 2)
-    words, order = in_order(words >> np.uint64(64 - bits))
+    places, numbers, ends = seeds
+    order, bounds = groups
+    length, factor = sizes
+    leading = _power(factor, length - 1)
+    hashes, entries, owners = np.empty(_SLOTS, np.uint64), np.empty(_SLOTS, np.int64), np.empty(_SLOTS, np.int64)
+    for group in range(begin, end):
+        size, used, several = np.int64(16), np.int64(0), np.int64(0)
+        for k in range(bounds[group], bounds[group + 1]):
+            several += numbers[order[k]]
+        while size < 2 * several and size < _SLOTS:
+            size *= 2
+        entries[:size] = -1
+        for k in range(bounds[group], bounds[group + 1]):
+            seed = order[k]
+            at, total, owner, other = ends[seed] - numbers[seed], np.uint64(0), np.int64(-1), np.int64(0)
+            for i in range(places[seed], places[seed] + numbers[seed]):
+                if i == places[seed]:
+                    total = _sum(tokens, i, length, factor)
+                else:
+                    total = (total - tokens[i - 1] * leading) * factor + tokens[i + length - 1]
+                if owner >= 0:  # all but the last token are equal
+                    other += 1
+                    last = _place(other, owner, seeds) + length - 1
+                    if other == ends[owner] or tokens[last] != tokens[i + length - 1]:
+                        owner = -1
+                if owner < 0:
+                    h = _mixed(total)
+                    slot = np.int64(h & np.uint64(size - 1))
+                    while entries[slot] >= 0:
+                        if hashes[slot] == h:
+                            owner, other = owners[slot], entries[slot]
+                            j, n = _place(other, owner, seeds), np.int64(0)
+                            while n < length and tokens[i + n] == tokens[j + n]:
+                                n += 1
+                            if n == length:
+                                break
+                            owner = -1
+                        slot = (slot + 1) & (size - 1)
+                    if owner < 0:
+                        hashes[slot], entries[slot], owners[slot] = h, at, seed
+                        used += 1
+                if owner < 0:
+                    firsts[at] = -1
+                else:
+                    if firsts[other] < 0:
+                        firsts[other] = other
+                    firsts[at] = firsts[other]
+                at += 1
+                if 2 * used > size:  # make room for twice as many
+                    old, former, its = hashes[:size].copy(), entries[:size].copy(), owners[:size].copy()
+                    size *= 2
+                    if size > len(entries):
+                        hashes, entries, owners = (
+                            np.empty(size, np.uint64),
+                            np.empty(size, np.int64),
+                            np.empty(size, np.int64),
+                        )
+                    entries[:size] = -1
+                    for item in range(len(former)):
+                        if former[item] >= 0:
+                            slot = np.int64(old[item] & np.uint64(size - 1))
+                            while entries[slot] >= 0:
+                                slot = (slot + 1) & (size - 1)
+                            hashes[slot], entries[slot], owners[slot] = old[item], former[item], its[item]
+
+
+@jit(Rare("int64[::1]"))
+def _number_classes(firsts):
+    """Replace the first window that is equal to each one by the number of its class."""
+    number = np.int64(0)
+    for at in range(len(firsts)):
+        first = firsts[at]
+        if first == at:
+            firsts[at] = number
+            number += 1
+        elif first >= 0:
+            firsts[at] = firsts[first]
+
+
+@jit(Rare("(int64[::1], int64[::1]), int64[::1], int64[::1], int64[:, ::1]"))
+def _join(seeds, offsets, classes, stretches):
+    """Return the number of stretches of windows, which have the class -1 if they are not repeated; write them if there
+    is room."""
+    places, ends = seeds
+    found, row, at = np.int64(-1), np.int64(0), np.int64(0)
+    place, number, size = np.int64(-1), np.int64(-1), np.int64(0)  # after the last window of the last stretch
+    for seed in range(len(places)):
+        i = places[seed]
+        while offsets[row + 1] <= i:
+            row += 1
+            place = np.int64(-1)
+        while at < ends[seed]:
+            if classes[at] >= 0:
+                if i != place or classes[at] != number:
+                    found, size = found + 1, np.int64(0)
+                    if stretches.shape[1] > 0:
+                        stretches[0, found], stretches[1, found] = i, classes[at]
+                size += 1
+                if stretches.shape[1] > 0:
+                    stretches[2, found] = size
+                place, number = i + 1, classes[at] + 1
+            at += 1
+            i += 1
+    return found + 1
+
+
+def _groups(hashes):
+    """Return the seeds whose hash is that of another one by hash and place, and where those of each hash begin.
+
+    Hashes are compared by their highest bits. Of n, accidents make fewer than one pair equal in 2 log2(n) + 2 bits.
+    """
+    bits = min(64, 2 * len(hashes).bit_length() + 2)
+    words, order = in_order(hashes >> np.uint64(64 - bits))
     repeated = np.zeros(len(words), bool)
     _mark_repeated(words, repeated)
-    return words, order, repeated
-
-
-def _firsts(words, order):
-    """Return the first of equal neighbours for each place of `order`."""
-    begins = np.append(True, words[1:] != words[:-1])[: len(words)]
-    return order[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+    words = words[repeated]
+    return order[repeated].astype(np.int64), np.flatnonzero(
+        np.append(np.append(True, words[1:] != words[:-1])[: len(words)], True)
+    )
 
 
 def seeds(tokens, offsets, length, k):
@@ -211,43 +322,62 @@ def seeds(tokens, offsets, length, k):
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
-def _survivors(tokens, offsets, length, k):
-    """Return the windows whose seeds occur twice, ascending, and the hash of each."""
-    windows, hashes, numbers = seeds(tokens, offsets, length, k)
-    _, order, repeated = _repeated(hashes)
-    chosen = np.sort(order[repeated])
-    ends = np.cumsum(numbers[chosen])
-    number = int(ends[-1]) if len(ends) else 0
-    places, found = np.empty(number, np.int64), np.empty(number, np.uint64)
-    _hash_windows(len(chosen), tokens, windows[chosen], ends, (length, np.uint64(FACTOR)), (places, found))
-    return places, found
-
-
 def cpu(tokens, offsets, length, k):
-    """As `reference`, by seeds and hashes; rows in parallel."""
+    """As `reference`, by seeds; those of equal hashes in parallel."""
     tokens, offsets = np.ascontiguousarray(tokens), np.ascontiguousarray(offsets)
-    places, hashes = _survivors(tokens, offsets, length, k)
-    words, order, repeated = _repeated(hashes)
-    order, words = order[repeated], words[repeated]
-    kept = np.zeros(len(places), bool)
-    kept[order] = True
-    order = (np.cumsum(kept) - 1)[order]
-    places, hashes, classes = places[kept], hashes[kept], np.empty(len(order), np.int64)
-    classes[order] = _firsts(words, order)
-    left = np.flatnonzero(~_equal(tokens, places, places[classes], length))
-    while len(left):  # other tokens with the same hash: compared with the first of those that are left
-        by = left[np.argsort(hashes[left], kind="stable")]
-        classes[by] = _firsts(hashes[by], by)
-        left = left[~_equal(tokens, places[left], places[classes[left]], length)]
-    several = np.bincount(classes, minlength=len(places))[classes] > 1
-    return places[several], (np.cumsum(several) - 1)[classes[several]]
+    places, hashes, numbers = seeds(tokens, offsets, length, k)
+    order, bounds = _groups(hashes)
+    chosen = np.sort(order)
+    places, numbers = places[chosen], numbers[chosen]
+    order, ends = np.searchsorted(chosen, order), np.cumsum(numbers)
+    firsts = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+    sizes = (length, np.uint64(FACTOR))
+    _classify(len(bounds) - 1, tokens, (places, numbers, ends), (order, bounds), sizes, firsts)
+    _number_classes(firsts)
+    stretches = np.empty((3, 0), np.int64)
+    number = _join((places, ends), offsets, firsts, stretches)
+    if number:
+        stretches = np.empty((3, number), np.int64)
+        _join((places, ends), offsets, firsts, stretches)
+    return tuple(stretches)
 
 
 # --------------------------------------------------------------------------------------------------------- on a device
 
 
-for _function in (_sum, _hash_windows, _compare):
-    Device(_function.py_func)  # the same, for kernels
+Device(_sum.py_func)  # the same, for kernels
+
+
+@Device
+def _hash_windows(begin, end, tokens, windows, ends, sizes, hashed):
+    """Write the windows of each seed, and the hash of each window."""
+    length, factor = sizes
+    places, hashes = hashed
+    leading = _power(factor, length - 1)
+    for seed in range(begin, end):
+        at = ends[seed - 1] if seed > 0 else np.int64(0)
+        i = windows[seed]
+        total = _sum(tokens, i, length, factor)
+        while True:
+            places[at], hashes[at] = i, _mixed(total)
+            at += 1
+            if at == ends[seed]:
+                break
+            total = (total - tokens[i] * leading) * factor + tokens[i + length]
+            i += 1
+
+
+@Device
+def _compare(begin, end, tokens, places, firsts, length, equal):
+    """Compare windows, whose places ascend, with others, token by token."""
+    for item in range(begin, end):
+        i, j = places[item], firsts[item]
+        n = np.int64(0)
+        if item > begin and equal[item - 1] and places[item - 1] == i - 1 and firsts[item - 1] == j - 1:
+            n = length - 1  # the window before it is equal, all but the last token are in both
+        while n < length and tokens[i + n] == tokens[j + n]:
+            n += 1
+        equal[item] = n == length
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64, uint64, int64[::1], uint64[::1])")
@@ -314,5 +444,12 @@ def gpu(tokens, offsets, length, k):
     by_place = xp.argsort(places)
     places, firsts = places[by_place], firsts[by_place]
     classes, several = xp.searchsorted(places, firsts), places != firsts
-    several[classes[several]] = True
-    return places[several], (xp.cumsum(several) - 1)[classes[several]]
+    first = xp.zeros(len(places), bool)
+    first[classes[several]] = True
+    numbers = xp.cumsum(first) - 1
+    several |= first
+    places, classes = places[several], numbers[classes[several]]
+    rows, new = xp.searchsorted(offsets, places, side="right"), xp.ones(len(places), bool)
+    new[1:] = (xp.diff(places) != 1) | (xp.diff(classes) != 1) | (xp.diff(rows) != 0)
+    begins = xp.flatnonzero(new)
+    return places[begins], classes[begins], xp.diff(xp.append(begins, len(places)))

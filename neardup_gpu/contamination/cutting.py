@@ -180,24 +180,24 @@ def _whole_code_points(
 
 
 def bytes_to_cut(
-    text: np.ndarray, tokens: tuple[np.ndarray, ...], cut: tuple[np.ndarray, ...]
+    text: tuple[np.ndarray, np.ndarray], tokens: tuple[np.ndarray, ...], cut: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the bytes that cut intervals of tokens, with the shorter of the separators on both sides.
 
     Parameters
     ----------
-    text : array of int64, shape (documents + 1,)
-        The bytes of document i are `text[i]` to `text[i + 1]`.
+    text : two arrays of int64
+        The first byte of the document of each interval, and the byte after its last one.
     tokens : offsets, begins, ends
-        As in `Tokens`.
+        As in `Tokens`; begins and ends are of any type of integers.
     cut : owner, first, last
         By `united`.
     """
     (offsets, token_begins, token_ends), (owner, first, last) = tokens, cut
-    begins, ends = token_begins[first], token_ends[last - 1]
+    begins, ends = token_begins[first].astype(np.int64), token_ends[last - 1].astype(np.int64)
     most = len(token_begins) - 1
-    low = np.where(first > offsets[owner], token_ends[np.maximum(first - 1, 0)], text[owner])
-    high = np.where(last < offsets[owner + 1], token_begins[np.minimum(last, most)], text[owner + 1])
+    low = np.where(first > offsets[owner], token_ends[np.maximum(first - 1, 0)], text[0])
+    high = np.where(last < offsets[owner + 1], token_begins[np.minimum(last, most)], text[1])
     longer = begins - low >= high - ends
     return np.where(longer, begins, low), np.where(longer, high, ends)
 
@@ -213,7 +213,8 @@ class _Gaps:
         self._text, self._tokens, self._first, self._last = text, tokens, first, last
         self._before, self._after = first > tokens.offsets[owner], last < tokens.offsets[owner + 1]
         places = tokens.offsets, tokens.begins, tokens.ends
-        self.begins, self.ends = bytes_to_cut(text.offsets, places, (owner, first, last))
+        whole = text.offsets[owner], text.offsets[owner + 1]
+        self.begins, self.ends = bytes_to_cut(whole, places, (owner, first, last))
 
     def joining(self, recipe: Recipe) -> np.ndarray:
         """Return the cuts after which two words are one."""

@@ -368,22 +368,23 @@ def repeats(draw: Draw, size: int) -> tuple:
 
 
 def removals(draw: Draw, size: int) -> tuple:
-    """Draw the repeated windows of what `repeats` draws, and how many copies are kept."""
+    """Draw the repeated windows of what `repeats` draws, how many copies are kept, and which windows always stay."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
-    places, classes = repeats_kernel.cpu(values, offsets, length, k)
-    return places, classes, length, draw.option([1, 2])
+    found = repeats_kernel.cpu(values, offsets, length, k)
+    return found, length, draw.option([1, 2]), draw.option([0, len(values) // 2])
 
 
 def common_chains(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, compared with those of rows before theirs or of a part."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
     length = max(length, 2)  # windows of one token follow one another across rows, whose limits differ
-    places, classes = repeats_kernel.cpu(values, offsets, length, k)
+    pieces = common_chains_kernel.cut(repeats_kernel.cpu(values, offsets, length, k))
+    places, _, sizes = pieces
     begins = offsets[np.searchsorted(offsets, places, side="right") - 1] if len(offsets) > 1 else places
     divided = begins[draw.integer(0, len(begins) - 1)] if len(begins) else 0
     limits = draw.option([begins, np.where(begins < divided, 0, divided)])
-    linked = common_chains_kernel.prepare(places, classes, limits, draw.option([100, 2, 3]))
-    heads = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+    linked = common_chains_kernel.prepare(pieces, limits, draw.option([100, 2, 3]))
+    heads = [0, *(np.flatnonzero((places + sizes)[:-1] != places[1:]) + 1).tolist(), len(places)]
     last = len(heads) - 1
     least = min(last, draw.option([1, 0]))  # of the parts between heads
     first = draw.integer(0, last - least)

@@ -18,6 +18,7 @@ from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
+from ..engine.heap import give_back
 from ..engine.memory import check_memory
 from ..recipe import Recipe
 from ..report import count
@@ -283,9 +284,17 @@ def corpus_of(
 def _joined(values: list[np.ndarray]) -> np.ndarray:
     """Join arrays of tokens, and empty the list."""
     found = np.empty(sum(map(len, values)), np.uint64)
-    end = len(found)
+    end, held = len(found), len(found)
     while values:
         last = values.pop()
         found[end - len(last) : end] = last
         end -= len(last)
+        if held - end >= GIVEN_BACK:  # else all tokens would be held twice
+            del last
+            give_back()
+            held = end
     return found
+
+
+GIVEN_BACK = 1 << 22
+"""Tokens after which memory that is free goes back to the system."""

@@ -44,7 +44,7 @@ from ..tasks.work import Files, Stage, file_name
 from ..tasks.workers import Workers
 from .corpora_in_tasks import TOKENS, CorporaInTasks, batch_bytes, load_corpus
 from .corpus import CorpusColumns, Stretches, TokenCorpus
-from .places import NO_PLACES, PlacedTokens, TokenPieces, place_again
+from .places import Placed, PlacedTokens, TokenPieces, offset_type, place_again
 from .settings import SubstringSettings
 
 PIECES, EDITS = "pieces", "edits"
@@ -157,7 +157,8 @@ class SubstringsInTasks(CorporaInTasks):
         """Return the places of the tokens of a slice."""
         found = load(self.job.work.place, places, PLACES)
         size = load(self.job.work.place, sizes, SIZES)["size"]
-        return PlacedTokens(found["begin"], found["end"], size, found["marks"])
+        begins, ends = (found[name].astype(offset_type(size)) for name in ("begin", "end"))
+        return PlacedTokens(begins, ends, size, found["marks"])
 
     def write(self, edits: Edits, folder: Path) -> None:
         """Write kept/ into the folder of the result."""
@@ -246,9 +247,10 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str,
             most, size = batch_bytes(files, runtime), numpy_of(sizes["size"])
             how = files.shared.recipe, runtime, most, Clock(None), cut
             parts = place_again(slice.open(), pieces, size, *how)
-    begins, ends, text, marks = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
-    save(files, "places", {"begin": begins, "end": ends, "marks": marks})
-    save(files, "sizes", {"size": text})
+    placed = Placed.of(pieces, parts)
+    places = {"begin": placed.begins.astype(np.int64), "end": placed.ends.astype(np.int64)}
+    save(files, "places", {**places, "marks": placed.marks})
+    save(files, "sizes", {"size": placed.text})
     return {}
 
 

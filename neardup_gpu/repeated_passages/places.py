@@ -59,10 +59,10 @@ class Placed(NamedTuple):
     pieces : TokenPieces
     offsets : array of int64, shape (pieces + 1,)
         The tokens of piece i are `offsets[i]` to `offsets[i + 1]`.
-    begins, ends : arrays of int64
-        The bytes of each token, in the joined texts of the documents of all pieces.
-    text : array of int64, shape (pieces + 1,)
-        The text of the document of piece i is bytes `text[i]` to `text[i + 1]`.
+    begins, ends : arrays of uint32 or int64
+        The bytes of each token in the text of its document.
+    text : array of int64, shape (pieces,)
+        The bytes of the text of each piece's document.
     marks : array of uint8
         Of each token, see `marks_of`.
     """
@@ -81,11 +81,21 @@ class Placed(NamedTuple):
 
     @classmethod
     def of(cls, pieces: TokenPieces, parts: list[PlacedTokens]) -> Placed:
-        """Join the places of consecutive pieces."""
-        begins, ends, sizes, marks = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
-        text, offsets = np.append(0, np.cumsum(sizes)), pieces.offsets
-        start = np.repeat(text[:-1], np.diff(offsets))
-        return cls(pieces, offsets, begins + start, ends + start, text, marks)
+        """Join the places of consecutive pieces, and empty the list."""
+        text = np.concatenate([np.empty(0, np.int64), *(part.sizes for part in parts)])
+        kind = offset_type(text)
+        joined = PlacedTokens(
+            begins=np.empty(number := sum(len(part.marks) for part in parts), kind),
+            ends=np.empty(number, kind),
+            sizes=text,
+            marks=np.empty(number, np.uint8),
+        )
+        while parts:  # which become free one by one
+            last = parts.pop()
+            some = slice(number - len(last.marks), number)
+            joined.begins[some], joined.ends[some], joined.marks[some] = last.begins, last.ends, last.marks
+            number = some.start
+        return cls(pieces, pieces.offsets, joined.begins, joined.ends, text, joined.marks)
 
     def are_spaces(self, tokens: np.ndarray) -> np.ndarray:
         """Return which of some tokens are spaces between words of letters."""
@@ -96,16 +106,17 @@ class Placed(NamedTuple):
 
         If an interval has no whole part, the first one returned is not before the last one.
         """
-        places = np.arange(len(self.marks))
-        opens = np.append(places[self.marks & OPENS != 0], len(places))
-        closes = np.append(-1, places[self.marks & CLOSES != 0])
+        if (self.marks >= OPENS | CLOSES).all():  # each token is a part
+            return first, last
+        opens = np.append(np.flatnonzero(self.marks & OPENS), len(self.marks))
+        closes = np.append(-1, np.flatnonzero(self.marks & CLOSES))
         return opens[np.searchsorted(opens, first)], closes[np.searchsorted(closes, last) - 1] + 1
 
 
 class PlacedTokens(NamedTuple):
     """The places of the tokens of some pieces, which the next pieces' tokens follow.
 
-    begins, ends : arrays of int64
+    begins, ends : arrays of uint32 or int64
         The bytes of each token in the text of its document.
     sizes : array of int64, shape (pieces,)
         The bytes of the text of each piece's document.
@@ -119,8 +130,10 @@ class PlacedTokens(NamedTuple):
     marks: np.ndarray
 
 
-_NOTHING = np.empty(0, np.int64)
-NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, np.uint8))
+def offset_type(sizes: np.ndarray) -> Any:
+    """Return the type that holds the offsets of texts of some sizes."""
+    return np.uint32 if sizes.max(initial=0) < 1 << 32 else np.int64
+
 
 CLOSED, GLUE, OPENS, CLOSES = 1, 2, 4, 8
 """The marks of a token: the boundary before it is closed; it is the space between two words of letters; it is the
@@ -242,8 +255,9 @@ def place_again(
         chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
         start = np.repeat(placed.text.offsets[row], some.last - some.first)
         tokens, marks = marks_of(placed.text, placed.tokens, recipe, cut)
-        begins, ends = tokens.begins[chosen] - start, tokens.ends[chosen] - start
-        return PlacedTokens(begins, ends, placed.text.sizes[row], marks[chosen])
+        text = placed.text.sizes[row]
+        begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
+        return PlacedTokens(begins, ends, text, marks[chosen])
 
     given = ChosenDocuments(numbers, sizes[numbers])
     return list(placed_again(documents, given, recipe, runtime, max_bytes, clock, work))

@@ -12,6 +12,7 @@ import numpy as np
 from neardup_gpu.kernels import removals, repeats
 
 from ..contamination.cutting import bytes_to_cut, united
+from ..contamination.items import ranges
 from ..data import look_up
 from ..documents.edits import Cuts
 from ..engine.arrays import apart
@@ -23,12 +24,11 @@ from .corpus import TokenCorpus
 from .places import Placed, TokenPieces
 from .settings import NOTHING, SubstringSettings
 
-AT_ONCE = 1 << 20
-"""Windows that are looked up at once among placed tokens."""
-
 
 class Windows(NamedTuple):
-    """Repeated windows, in the order of their documents' priority and of their places.
+    """Repeated windows, in stretches: windows of a document that follow one another, and whose classes do.
+
+    Arrays have a value per stretch, in the order of the documents' priority and of places.
 
     length : int
     num_known : int
@@ -37,12 +37,14 @@ class Windows(NamedTuple):
         The documents by priority.
     offsets : array of int64
         The first token of each document by priority, among all tokens in that order.
-    places : array of int64, shape (windows,)
-        The first token of each window, ascending.
-    classes : array of int64, shape (windows,)
-        Equal for windows of equal tokens.
-    copies : array of int64, shape (windows,)
-        The number of windows of equal tokens.
+    places : array of int64
+        The first token of the first window of each stretch, ascending.
+    classes : array of int64
+        The class of that window. Windows of equal tokens are of one class.
+    sizes : array of int64
+        The number of windows.
+    copies : array, shape (classes,)
+        The number of windows of each class.
     """
 
     length: int
@@ -51,33 +53,36 @@ class Windows(NamedTuple):
     offsets: np.ndarray
     places: np.ndarray
     classes: np.ndarray
+    sizes: np.ndarray
     copies: np.ndarray
 
     @property
     def ranks(self) -> np.ndarray:
-        """The place of the document of each window in `order`."""
-        if len(self.places) == 0:
-            return np.empty(0, np.int64)
-        low, high = (np.searchsorted(self.offsets, self.places[[0, -1]], side="right") - 1).tolist()
-        windows = np.diff(np.searchsorted(self.places, self.offsets[low : high + 2]))
-        return np.repeat(np.arange(low, high + 1), windows)
+        """The place of the document of each stretch in `order`."""
+        return self.ranks_of(self.places)
 
     @property
     def known(self) -> np.ndarray:
-        """Whether each window lies in the reference set."""
+        """Whether each stretch lies in the reference set."""
         return self.places < self.offsets[self.num_known]
 
     @property
-    def covered(self) -> int:
-        """The number of tokens of the input in repeated windows."""
-        return covered(self.places[~self.known], self.length)
+    def last(self) -> np.ndarray:
+        """The token after each stretch."""
+        return self.places + self.sizes + self.length - 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The windows of the input, and its tokens in them."""
+        own = self.some(~self.known)
+        return {"windows": int(own.sizes.sum()), "tokens_covered": covered(own.places, own.last)}
 
     @property
     def pieces(self) -> TokenPieces:
         """The tokens of all windows, with one more on each side."""
         ranks = self.ranks
         first = np.maximum(self.places - 1, self.offsets[ranks])
-        last = np.minimum(self.places + self.length + 1, self.offsets[ranks + 1])
+        last = np.minimum(self.last + 1, self.offsets[ranks + 1])
         new = np.ones(len(first) + 1, bool)
         new[1:-1] = (np.diff(ranks) != 0) | (first[1:] > last[:-1])
         begins, ends = np.flatnonzero(new[:-1]), np.flatnonzero(new[1:])
@@ -85,9 +90,29 @@ class Windows(NamedTuple):
         documents, start = self.order[ranks], self.offsets[ranks]
         return TokenPieces(documents, first - start, last - start).some(np.argsort(documents, kind="stable"))
 
-    def some(self, chosen: np.ndarray | slice) -> Windows:
-        """Return some of the windows."""
-        return self._replace(places=self.places[chosen], classes=self.classes[chosen], copies=self.copies[chosen])
+    def some(self, chosen: np.ndarray) -> Windows:
+        """Return some of the stretches."""
+        return self._replace(places=self.places[chosen], classes=self.classes[chosen], sizes=self.sizes[chosen])
+
+    def ranks_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the place in `order` of the document in which each token lies."""
+        return np.searchsorted(self.offsets, places, side="right") - 1
+
+    def inside(self, numbers: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> Windows:
+        """Return the windows whose numbers lie in intervals, which ascend.
+
+        `numbers` has the number of the first window of each stretch; those that follow have the numbers that follow.
+        """
+        low = np.searchsorted(ends, numbers, side="right")
+        several = np.maximum(np.searchsorted(begins, numbers + self.sizes) - low, 0)
+        owner, interval = np.repeat(np.arange(len(low)), several), ranges(low, several)
+        first = numbers[owner]
+        begin = np.maximum(begins[interval], first)
+        sizes = np.minimum(ends[interval], first + self.sizes[owner]) - begin
+        skipped = begin - first
+        found = self.some(owner)
+        found = found._replace(places=found.places + skipped, classes=found.classes + skipped, sizes=sizes)
+        return found.some(sizes > 0)
 
     def in_placed(self, placed: Placed, places: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return, for windows of documents by rank, the placed piece of each, and its first token there."""
@@ -99,22 +124,38 @@ class Windows(NamedTuple):
         piece = np.searchsorted(begins, token, side="right") - 1
         return piece, placed.offsets[piece] + token - begins[piece]
 
+    def fewest_copies(self, places: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the least number of copies of `sizes` windows that follow one another, from each place on."""
+        low, high = (np.searchsorted(self.places, each, side="right") - 1 for each in (places, places + sizes - 1))
+        several = high - low + 1
+        owner, stretch = np.repeat(np.arange(len(low)), several), ranges(low, several)
+        begin = np.maximum(places[owner], self.places[stretch])
+        end = np.minimum((places + sizes)[owner], self.places[stretch] + self.sizes[stretch])
+        shift = self.classes[stretch] - self.places[stretch]
+        changes = np.flatnonzero(np.diff(self.copies, prepend=-1))  # the classes whose number is not that before them
+        first = np.searchsorted(changes, begin + shift, side="right") - 1
+        number = np.searchsorted(changes, end + shift) - first
+        copies = self.copies[changes[ranges(first, number)]]
+        for sizes in (number, several):
+            copies = np.minimum.reduceat(copies, np.cumsum(sizes) - sizes) if len(sizes) else copies
+        return copies
 
-def covered(places: np.ndarray, length: int) -> int:
-    """Return the number of tokens in some windows, whose places ascend.
 
-    >>> covered(np.array([0, 2, 9]), 5)
+def covered(places: np.ndarray, last: np.ndarray) -> int:
+    """Return the number of tokens in intervals, which ascend and may overlap.
+
+    >>> covered(np.array([0, 2, 9]), np.array([5, 7, 14]))
     12
     """
-    return int(np.minimum(np.diff(places), length).sum()) + length if len(places) else 0
+    return int(np.minimum(np.diff(places), (last - places)[:-1]).sum() + (last - places)[-1:].sum())
 
 
-WINDOW_BYTES = 130
-"""Bytes that a search holds per repeated window at most; for 20,418 bills it was 118."""
+TOKEN_BYTES, WINDOW_BYTES = 8, 24
+"""Bytes that a search holds per token, and per window that may repeat at most."""
 
 
 def check_windows(
-    memory: int | None, tokens: np.ndarray, rows: np.ndarray, length: int, bytes_per_window: int = WINDOW_BYTES
+    memory: int | None, tokens: np.ndarray, rows: np.ndarray, length: int, bytes_per_token: int = TOKEN_BYTES
 ) -> None:
     """Raise an error if the windows that may repeat take more than `memory` bytes. Without a bound, accept them.
 
@@ -128,7 +169,7 @@ def check_windows(
     every = np.sort(hashes)
     number = int(windows[look_up(np.unique(every[1:][every[1:] == every[:-1]]), hashes)[1]].sum())
     what = f"{count(len(tokens), 'token')} with {count(number, 'place')} where a passage may repeat"
-    check_memory(memory, 8 * len(tokens) + bytes_per_window * number, what, "a larger length")
+    check_memory(memory, bytes_per_token * len(tokens) + WINDOW_BYTES * number, what, "a larger length")
 
 
 def find_windows(
@@ -149,75 +190,100 @@ def find_windows(
     rows = np.unique(np.concatenate([ordered.tokens.offsets, ordered.bars]))
     check_windows(memory, ordered.tokens.values, rows, length)
     k = max(1, length // 2) if k is None else k
-    places, classes = map(to_host, kernel(repeats, backend)(ordered.tokens.values, rows, length, k))
-    offsets = np.append(0, np.cumsum(sizes[order]))
-    copies = np.bincount(classes)[classes]
-    found = Windows(length, num_known, order, offsets, ordered.whole_places(places), classes, copies)
-    wanted = np.ones(len(places), bool)
+    stretches = kernel(repeats, backend)(ordered.tokens.values, rows, length, k)
+    places, classes, sizes = map(to_host, stretches)
+    offsets = np.append(0, np.cumsum(corpus.sizes[order]))
+    copies = _of_classes(classes, sizes)
+    copies = copies.astype(np.int32 if len(ordered.tokens.values) < 1 << 31 else np.int64)
+    found = Windows(length, num_known, order, offsets, ordered.whole_places(places), classes, sizes, copies)
+    wanted = np.ones(len(copies), bool)
     if num_known:
-        wanted = np.bincount(classes, ~found.known)[classes] > 0
+        own = found.some(~found.known)
+        wanted = _of_classes(own.classes, own.sizes, len(copies)) > 0
     if settings.in_documents is not None:
         wanted &= _in_documents(found, corpus, settings.in_documents)
-    return found if wanted.all() else found.some(wanted)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]])))
+    return found if wanted.all() else found.inside(found.classes, edges[::2], edges[1::2])
+
+
+def _of_classes(
+    classes: np.ndarray, sizes: np.ndarray, number: int | None = None, values: np.ndarray | None = None
+) -> np.ndarray:
+    """Return, for each class, the number of stretches that have it, or the sum of their values."""
+    number = int((classes + sizes).max(initial=0)) if number is None else number
+    changes = np.zeros(number + 1, np.int64)
+    values = np.ones(len(classes), np.int64) if values is None else values
+    np.add.at(changes, classes, values)
+    np.subtract.at(changes, classes + sizes, values)
+    return np.cumsum(changes[:-1])
 
 
 def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> np.ndarray:
-    """Return which windows occur in at least two documents, and in `least` documents or in this share of them."""
-    by_class = np.argsort(windows.classes, kind="stable")
-    classes, ranks = windows.classes[by_class], windows.ranks
-    number = len(classes)
-    new = np.ones(number, bool)
-    new[1:] = (classes[1:] != classes[:-1]) | (ranks[by_class[1:]] != ranks[by_class[:-1]])
-    having = np.bincount(classes[new], minlength=number)[windows.classes]
+    """Return which classes occur in at least two documents, and in `least` documents or in this share of them."""
+    number, ranks = len(windows.copies), windows.ranks
+    begins = windows.classes + ranks * (number + 1)  # so that no two documents have a number in common
+    ranks, begins, ends = united(ranks, begins, begins + windows.sizes)
+    classes, sizes = begins - ranks * (number + 1), ends - begins
+    having = _of_classes(classes, sizes, number)
     if isinstance(least, int):
         return having >= max(2, least)
     if corpus.words is None:
         return (having >= 2) & (having / max(1, len(corpus.sizes)) >= least)
-    _, group, sizes = np.unique(corpus.words, return_inverse=True, return_counts=True)
-    return (having >= 2) & (having / sizes[group[windows.order[ranks]]] >= least)
+    _, group, members = np.unique(corpus.words, return_inverse=True, return_counts=True)
+    compared = _of_classes(classes, sizes, number, members[group[windows.order[ranks]]]) // having
+    return (having >= 2) & (having / compared >= least)
 
 
 class RemovedWindows(NamedTuple):
-    """The windows that are removed.
+    """Runs of removed windows, which follow one another, and whose sources do.
 
+    places, sizes : arrays of int64
+        The first window of each run, and the number of windows.
+    sources : array of int64
+        The place of the window that the first one repeats; -1 if it has none.
+    copies : array
+        The number of copies of the window that has the fewest.
     windows : Windows
-    sources : array of int64, shape (windows,)
-        The place of the window that each one repeats; -1 if it has none.
+        All windows.
     """
 
-    windows: Windows
+    places: np.ndarray
+    sizes: np.ndarray
     sources: np.ndarray
+    copies: np.ndarray
+    windows: Windows
 
 
 def open_windows(windows: Windows, placed: Placed) -> tuple[Windows, int]:
     """Return the windows that begin and end at open boundaries, and the number of the input's other windows."""
-    blocks = [windows.some(slice(at, at + AT_ONCE)) for at in range(0, len(windows.places), AT_ONCE)]
-    shut = np.concatenate([np.empty(0, bool), *(_shut(block, placed) for block in blocks)])
-    number = int(shut[~windows.known].sum())
-    return windows.some(~shut) if shut.any() else windows, number
-
-
-def _shut(windows: Windows, placed: Placed) -> np.ndarray:
-    """Return which windows begin or end at a closed boundary."""
-    owner, first = windows.in_placed(placed, windows.places, windows.ranks)
-    end = first + windows.length
-    last = end < placed.offsets[owner + 1]
-    return placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
+    closed = np.flatnonzero(placed.closed)
+    begins = closed - windows.length  # of windows that end at a closed boundary
+    piece = np.searchsorted(placed.offsets, closed, side="right") - 1
+    shut = np.union1d(closed, begins[begins >= placed.offsets[piece]])
+    if len(shut) == 0:
+        return windows, 0
+    _, first = windows.in_placed(placed, windows.places, windows.ranks)
+    left = windows.inside(first, np.append(0, shut + 1), np.append(shut, len(placed.marks)))
+    return left, windows.counts["windows"] - left.counts["windows"]
 
 
 def remove(windows: Windows, settings: SubstringSettings, backend: str) -> RemovedWindows:
     """Decide which windows between open boundaries are removed."""
     if settings.keep == NOTHING:
-        windows = windows.some(~windows.known)
-        return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64))
-    if windows.num_known:  # the first window of each class stands for all in the reference set, so none is removed
-        known = np.flatnonzero(windows.known)
-        stays = ~windows.known
-        stays[known[np.unique(windows.classes[known], return_index=True)[1]]] = True
-        windows = windows.some(stays)
-    sources = to_host(kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies))
-    gone = sources >= 0
-    return RemovedWindows(windows.some(gone), sources[gone])
+        own = windows.some(~windows.known)
+        places, last, ranks = own.places, own.places + own.sizes - 1, own.ranks
+        new = np.ones(len(places) + 1, bool)
+        new[1:-1] = (places[1:] - last[:-1] > own.length) | (np.diff(ranks) != 0)
+        first = np.flatnonzero(new[:-1])
+        copies = own.fewest_copies(places, own.sizes)
+        copies = np.minimum.reduceat(copies, first) if len(first) else copies
+        places = places[first]
+        sizes = last[np.flatnonzero(new[1:])] - places + 1
+        return RemovedWindows(places, sizes, np.full(len(first), -1, np.int64), copies, windows)
+    stretches, fixed = (windows.places, windows.classes, windows.sizes), int(windows.offsets[windows.num_known])
+    found = kernel(removals, backend)(stretches, windows.length, settings.keep_copies, fixed)
+    places, sources, sizes = map(to_host, found)
+    return RemovedWindows(places, sizes, sources, windows.fewest_copies(places, sizes), windows)
 
 
 class RemovedPassages(NamedTuple):
@@ -247,40 +313,28 @@ class RemovedPassages(NamedTuple):
 
 
 def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
-    """Join removed windows that follow one another, and whose sources do, to passages: of each one, the whole parts."""
-    windows, sources = removed.windows, removed.sources
-    places, length = windows.places, windows.length
-    new = np.ones(len(places), bool)
-    gap = np.diff(places)
-    if len(sources) and sources[0] < 0:
-        new[1:] = (gap > length) | (np.diff(windows.ranks) != 0)
-    else:
-        new[1:] = (gap != 1) | (np.diff(sources) != 1)
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(places))[: len(first)] - 1
-    owner, begin = windows.in_placed(placed, places[first], windows.ranks[first])
-    end = begin + places[last] - places[first] + length
+    """Return the passages that removed windows make up: of each one, the whole parts."""
+    windows, sources, copies = removed.windows, removed.sources, removed.copies
+    owner, begin = windows.in_placed(placed, removed.places, windows.ranks_of(removed.places))
+    end = begin + removed.sizes + windows.length - 1
     inner, last_part = placed.whole_parts(begin, end)
-    copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
     whole = inner < last_part
-    ahead, first, owner, copies = (inner - begin)[whole], first[whole], owner[whole], copies[whole]
+    ahead, sources, owner, copies = (inner - begin)[whole], sources[whole], owner[whole], copies[whole]
     begin, end = inner[whole], last_part[whole]
     if len(sources) and sources[0] >= 0:
-        source_ranks = np.searchsorted(windows.offsets, sources[first], side="right") - 1
-        source_owner, source = windows.in_placed(placed, sources[first], source_ranks)
+        source_owner, source = windows.in_placed(placed, sources, windows.ranks_of(sources))
         source += ahead
-        source_begin = placed.begins[source] - placed.text[source_owner]
+        source_begin = placed.begins[source].astype(np.int64)
         source_document = placed.pieces.documents[source_owner]
     else:
-        source_document, source_begin = np.full(len(first), -1), np.zeros(len(first), np.int64)
-    start = placed.text[owner]
+        source_document, source_begin = np.full(len(owner), -1), np.zeros(len(owner), np.int64)
     found = RemovedPassages(
         placed.pieces.documents[owner],
-        placed.begins[begin] - start,
-        placed.ends[end - 1] - start,
+        placed.begins[begin].astype(np.int64),
+        placed.ends[end - 1].astype(np.int64),
         begin - placed.offsets[owner] + placed.pieces.first[owner],
         end - begin,
-        copies,
+        copies.astype(np.int64),
         source_document,
         source_begin,
     )
@@ -301,10 +355,11 @@ def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tu
     owner, first, last = united(owner, begin, end)
     has_space = placed.are_spaces(last - 1)
     cut = owner, first, last - has_space
-    begins, ends = bytes_to_cut(placed.text, (placed.offsets, placed.begins, placed.ends), cut)
+    text = np.zeros(len(owner), np.int64), placed.text[owner]
+    begins, ends = bytes_to_cut(text, (placed.offsets, placed.begins, placed.ends), cut)
     document = pieces.documents[owner]
     # or with the word after it.
     size = last - first + (~has_space & (first > placed.offsets[owner]) & placed.are_spaces(first - 1))
     lost = np.bincount(document, size, num_documents).astype(np.int64)
     offsets = np.searchsorted(document, np.arange(num_documents + 1))
-    return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost
+    return Cuts(offsets, begins, ends), lost

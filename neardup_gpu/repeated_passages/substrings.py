@@ -118,8 +118,8 @@ def substrings(
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
     names. A second run over kept/ removes nothing. The tokens of all documents are held in memory, 8 bytes each, and
-    about 120 bytes for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this process holds
-    only the tokens of passages whose fingerprints repeat.
+    about 24 bytes for each window that may repeat; a GPU holds 45 bytes for each token. With `workers`, this process
+    holds only the tokens of passages whose fingerprints repeat.
 
     Examples
     --------
@@ -167,6 +167,7 @@ def substrings(
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
             read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut, memory)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
+        give_back()
         if place is not None:
             if how.action != "list":
                 read.write(edits, place)
@@ -220,7 +221,7 @@ class _SubstringSearch(NamedTuple):
         with self.clock.stage("search"):
             windows = find_windows(corpus, how, self.backend, memory=self.memory)
             corpus, pieces = corpus.without_tokens(), windows.pieces
-            counts = {"windows": int(np.count_nonzero(~windows.known)), "tokens_covered": windows.covered}
+            counts = windows.counts
         give_back()
         placed = Placed.of(pieces, self._placed(pieces, corpus))
         give_back()

@@ -18,7 +18,7 @@ from ..engine.heap import give_back
 from .layout import DocumentLayout
 from .settings import PassageSettings
 
-AT_ONCE = 1 << 22
+AT_ONCE = 1 << 20
 """Runs that are found at once, unless one document has more."""
 
 
@@ -127,13 +127,13 @@ class FoundPassages(NamedTuple):
 
 
 class _CoverageTally:
-    """The numbers of all documents, added up over some documents at a time. Arrays are by rank or by token."""
+    """The numbers of all documents, added up over some documents at a time. Arrays are by rank, `given` is by token."""
 
     def __init__(self, layout: DocumentLayout) -> None:
         number = len(layout.order)
         self.layout = layout
-        self.taken, self.given = (np.zeros(len(layout.tokens.values) + 1, np.int32) for _ in range(2))
-        self.sources, self.takers = (np.zeros(number, np.int64) for _ in range(2))
+        self.given = np.zeros(len(layout.tokens.values) + 1, np.int32)
+        self.taken, self.sources, self.takers = (np.zeros(number, np.int64) for _ in range(3))
         self.best, self.best_tokens = np.full(number, -1, np.int64), np.zeros(number, np.int64)
         self.flows: dict[tuple[int, int], int] = {}
         self.counts = {"runs": 0, "pairs": 0, "pairs_listed": 0}
@@ -143,9 +143,11 @@ class _CoverageTally:
 
         Of pairs that share as many tokens of the document as another one, the one with the earlier source comes first.
         """
-        for changes, begin in ((self.taken, runs.left), (self.given, runs.right)):
-            np.add.at(changes, begin, np.int32(1))  # an int of Python would be slow
-            np.add.at(changes, begin + runs.size, np.int32(-1))
+        np.add.at(self.given, runs.right, np.int32(1))  # an int of Python would be slow
+        np.add.at(self.given, runs.right + runs.size, np.int32(-1))
+        by_place, low, high = np.argsort(runs.left), int(runs.document[0]), int(runs.document[-1]) + 1
+        of_documents = (runs.document - low)[by_place], runs.left[by_place], runs.size[by_place]
+        self.taken[low:high] = _tokens_of(*of_documents, high - low)  # no other call has runs of these documents
         pair = np.repeat(np.arange(len(pairs) - 1), np.diff(pairs))
         tokens = _tokens_of(pair, runs.left, runs.size, len(pairs) - 1)
         document, source = runs.document[pairs[:-1]], runs.source[pairs[:-1]]
@@ -182,16 +184,17 @@ class _CoverageTally:
             found[order] = of_rank
             return found
 
-        def tokens(changes: np.ndarray) -> np.ndarray:
-            before = np.append(0, np.cumsum(np.cumsum(changes[:-1], dtype=np.int32) > 0))
-            return by_number(np.diff(before[offsets]))
-
+        given = self.given  # written over twice: it has a value per token
+        np.cumsum(given, out=given)
+        np.cumsum(given[:-1] > 0, out=given[1:], dtype=np.int32)
+        given[0] = 0
+        given = np.diff(given[offsets]).astype(np.int64)
         best = np.where(self.best < 0, -1, np.append(order, -1)[self.best])
         return Coverage(
-            tokens(self.taken),
+            by_number(self.taken),
             by_number(self.sources),
             by_number(best),
-            tokens(self.given),
+            by_number(given),
             by_number(self.takers),
             by_number(common),
         )
@@ -201,14 +204,17 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     """Find the passages; `k` is the number of tokens of a seed, which changes no result."""
     length, offsets = settings.length, layout.tokens.offsets
     k = max(1, length // 2) if k is None else k
-    places, classes = map(to_host, kernel(repeats, backend)(layout.tokens.values, layout.rows, length, k))
+    stretches = kernel(repeats, backend)(layout.tokens.values, layout.rows, length, k)
+    pieces = common_chains.cut(tuple(map(to_host, stretches)))
+    places, classes, sizes = pieces
     rank = np.searchsorted(offsets, places, side="right") - 1
     most = settings.most_places(len(layout.order))
-    linked = common_chains.prepare(places, classes, layout.limits[rank], most)
+    linked = common_chains.prepare(pieces, layout.limits[rank], most)
     is_common = (np.bincount(classes, minlength=1) > most)[classes]
-    common, num_windows = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order)), len(places)
-    counted = {"windows_common": int(is_common.sum()), "tokens_common": int(common.sum())}
-    del places, classes, rank, is_common  # `linked` has what is left to do
+    tokens = sizes[is_common] + length - 1
+    common = _covered_by_rank(places[is_common], rank[is_common], tokens, len(layout.order))
+    counted = {"windows_common": int(sizes[is_common].sum()), "tokens_common": int(common.sum())}
+    num_windows = int(sizes.sum())
     give_back()
     tally = _CoverageTally(layout)
     passages: list[SharedPassages] = []
@@ -236,33 +242,35 @@ def _tokens_of(owner: np.ndarray, left: np.ndarray, size: np.ndarray, number: in
     return np.bincount(owner, np.maximum(new, 0), number).astype(np.int64)
 
 
-def _covered_by_rank(places: np.ndarray, rank: np.ndarray, length: int, number: int) -> np.ndarray:
-    """Return the tokens of each document in windows, whose places ascend."""
-    new = np.full(len(places), length)  # the tokens up to the next window of the document
+def _covered_by_rank(places: np.ndarray, rank: np.ndarray, tokens: np.ndarray, number: int) -> np.ndarray:
+    """Return the number of tokens of each document in intervals of some numbers of tokens, whose places ascend."""
+    new = tokens.copy()  # up to the next interval of the document
     same = rank[1:] == rank[:-1]
-    new[:-1][same] = np.minimum(np.diff(places)[same], length)
+    new[:-1][same] = np.minimum(np.diff(places), tokens[:-1])[same]
     return np.bincount(rank, new, number).astype(np.int64)
 
 
 def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, backend: str) -> Iterator[Runs]:
     """Yield the runs of some documents at a time."""
     offsets = layout.tokens.offsets
-    windows = np.searchsorted(linked.places, offsets)
+    first = np.searchsorted(linked.places, offsets)
     pairs = linked.pairs
-    most = np.append(np.cumsum(pairs, out=pairs), 0)[windows - 1]
+    most = np.append(np.cumsum(pairs, out=pairs), 0)[first - 1]
     del pairs
+    places, ends = linked.places, linked.ends
     linked = linked.on_device() if backend == "gpu" else linked
-    places = to_host(linked.places)
     begin, end, number = 0, 0, len(layout.order)
     while begin < number:
         end = max(begin + 1, int(np.searchsorted(most, most[begin] + AT_ONCE, side="right")) - 1)
         if most[end] > most[begin]:
-            found = kernel(common_chains, backend)(linked, int(windows[begin]), int(windows[end]))
+            found = kernel(common_chains, backend)(linked, int(first[begin]), int(first[end]))
             left, right, size = map(to_host, found)
-            left, right, size = places[left], places[right], size + length - 1
+            size = ends[left + size - 1] - places[left] + length - 1
+            left, right = places[left], places[right]
             document, source = (np.searchsorted(offsets, each, side="right") - 1 for each in (left, right))
             order = np.argsort(document * number + source, kind="stable")  # by left and right in each pair
-            yield Runs(document, source, left, right, size).some(order)
+            if len(order):
+                yield Runs(document, source, left, right, size).some(order)
         begin = end
 
 

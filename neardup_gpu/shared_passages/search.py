@@ -44,8 +44,8 @@ from .reading import PassageReading, ReadHere
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
-WINDOW_BYTES, PASSAGE_BYTES = 150, 700
-"""Bytes that a search holds per repeated window and per listed passage at most; for 20,418 bills the first was 129."""
+TOKEN_BYTES, PASSAGE_BYTES = 12, 700
+"""Bytes that a search holds per token, and per listed passage at most."""
 
 
 @with_bars
@@ -116,8 +116,8 @@ def passages(
     -----
     Every run of at least `length` equal tokens that two documents share is found, unless each of its parts of `length`
     tokens is common, and it is as long as it can be; tokens are compared one by one. Tokens ignore case, punctuation
-    and line breaks. All tokens are held in memory, at 8 bytes each, about 130 bytes for each place where a run of
-    `length` tokens begins that stands at several places, and about 700 bytes for each listed passage.
+    and line breaks. All tokens are held in memory, at 12 bytes each, about 24 bytes for each place where a run of
+    `length` tokens begins that may stand at several places, and about 700 bytes for each listed passage.
 
     Examples
     --------
@@ -201,11 +201,11 @@ class PassageSearch(NamedTuple):
             layout = lay_out(corpora, self.settings, self.by, self.backend)
             corpora = [corpus.without_tokens() for corpus in corpora]
             most = self.settings.most_places(sum(corpus.counts["documents"] for corpus in corpora))
-            check_windows(self.memory, layout.tokens.values, layout.rows, self.settings.length, WINDOW_BYTES)
+            check_windows(self.memory, layout.tokens.values, layout.rows, self.settings.length, TOKEN_BYTES)
             found = find(layout, replace(self.settings, ignore_common=most), self.backend)
         give_back()
         number = len(found.passages.first)
-        held, what = 8 * len(layout.tokens.values) + PASSAGE_BYTES * number, f"{number:,} passages"
+        held, what = TOKEN_BYTES * len(layout.tokens.values) + PASSAGE_BYTES * number, f"{number:,} passages"
         check_memory(self.memory, held, what, "a smaller max_partners")
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
