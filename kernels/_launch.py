@@ -116,6 +116,7 @@ class Sent:
         import cupy
 
         self._array = array = cupy.ascontiguousarray(array)
+        self._like = array.nbytes, array.dtype, array.shape
         made, self._arrived = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         made.record(cupy.cuda.get_current_stream())
         stream = _returning(current_device())
@@ -129,7 +130,8 @@ class Sent:
         if self._slab is None:
             return to_host(self._array)
         self._arrived.synchronize()
-        return self._slab[: self._array.nbytes].view(self._array.dtype).reshape(self._array.shape)
+        self._array = None
+        return self._slab[: self._like[0]].view(self._like[1]).reshape(self._like[2])
 
     def get(self) -> np.ndarray:
         """Wait for the values, and return them in memory of their own."""

@@ -79,7 +79,9 @@ def batches(run_job=deduplicated, **options):
         Namespace.waits.clear(), Namespace.uploads.clear()
         run_job(**options)
     assert len(found) >= 5
-    for before, after in zip(found, found[1:-1], strict=False):  # nothing is run before the last one's results are taken
+    for before, after in zip(
+        found, found[1:-1], strict=False
+    ):  # nothing is run before the last one's results are taken
         waits = {name: n - before[0].get(name, 0) for name, n in after[0].items() if n > before[0].get(name, 0)}
         uploads = [size for size in after[1][len(before[1]) :] if size not in staged]
         yield waits, uploads, after[2] - before[2]
@@ -147,8 +149,8 @@ def test_two_batches_are_at_work(gpu, tmp_path, monkeypatch):
     sketch(TABLE, tmp_path / "s.parquet", id_column="id", engine=Engine(backend="gpu", batch_bytes=1500))
     number = done.count("begin")
     assert number > 4 and done.count("take") == number
-    each = [["begin", "wait", "send", "take"]] * (number - 2)
-    assert done == ["begin", "begin", "wait", "send", *sum(each, []), "wait", "send", "take", "take"]
+    each = ["begin", "wait", "send", "take"] * (number - 2)
+    assert done == ["begin", "begin", "wait", "send", *each, "wait", "send", "take", "take"]
 
 
 SKETCHES = {
