@@ -735,7 +735,7 @@ class Staging:
 
 
 def _fill(pool: ThreadPoolExecutor, target: np.ndarray, parts: list[np.ndarray], first: int = 0) -> None:
-    """Copy the bytes of arrays, one after another, from byte `first` on, as many as there is room for.
+    """Fill the target with the bytes of arrays, one after another, from byte `first` on.
 
     Several threads do it where it is worth it: NumPy does not hold the interpreter while it copies.
     """

@@ -69,8 +69,8 @@ class GpuRuntime:
     def _two_at_a_time(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any]) -> Iterator[R]:
         """`map`, with the next piece begun before a piece is run, and with each result given after the next piece ran.
 
-        So the host waits for a piece, and for its result on the way back, while the device has work. A piece that does
-        not fit beside others is run alone.
+        So the host waits for a piece, and for its result on the way back, while the device has work. A piece for which
+        memory does not suffice meanwhile is run alone.
         """
         current: Any = None
         begun: Any = _NOTHING
