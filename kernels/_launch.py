@@ -638,7 +638,6 @@ class Staging:
                 raise
         finally:
             self._slots = []
-            self._in_use.clear()
 
     def staged(
         self, items: Iterable[T], text_of: Callable[[T], tuple[list[np.ndarray], np.ndarray]]
@@ -660,6 +659,7 @@ class Staging:
             meaningless values. None in place of both if memory ran out.
         """
         waiting: deque[tuple[T, _Slot, Any]] = deque()
+        self._in_use.clear()
         for number, item in enumerate(items):
             if len(waiting) == len(self._slots):
                 yield from self.use(*waiting.popleft())
@@ -669,7 +669,6 @@ class Staging:
                 yield from self.use(*waiting.popleft())
         while waiting:
             yield from self.use(*waiting.popleft())
-        self._in_use.clear()
         for slot in self._slots:
             slot.twin = None
 
@@ -683,12 +682,12 @@ class Staging:
             staged = None
         if staged is None:
             yield item, None
-            return
-        self._compute.wait_event(slot.copied)
-        assert slot.twin is not None
-        offsets = slot.twin[place:needed].view(np.int64)
-        know(offsets, from_zero)
-        yield item, (slot.twin[:place], offsets)
+        else:
+            self._compute.wait_event(slot.copied)
+            assert slot.twin is not None
+            offsets = slot.twin[place:needed].view(np.int64)
+            know(offsets, from_zero)
+            yield item, (slot.twin[:place], offsets)
         self._in_use.append(slot)
         if len(self._in_use) > (len(self._slots) > 2):
             self._in_use.popleft().read.record(self._compute)
