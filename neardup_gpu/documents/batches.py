@@ -57,18 +57,21 @@ class TextParts(Ragged):
 
     Parameters
     ----------
-    texts : list of Ragged of uint8
+    arrays : list of pyarrow.LargeBinaryArray
+        Without nulls.
     """
 
     parts: list[np.ndarray]
+    _arrays: list[pa.Array]
     _begins: np.ndarray
 
-    def __init__(self, texts: list[Ragged]) -> None:
+    def __init__(self, arrays: list[pa.Array]) -> None:
+        texts = list(map(ragged, arrays))
         parts = [text.values[text.offsets[0] : text.offsets[-1]] for text in texts]
         ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(text.sizes for text in texts)]))
         ends.flags.writeable = False
         begins = np.cumsum([0, *map(len, parts[:-1])])
-        self.__dict__.update(parts=parts, offsets=ends, _begins=begins)
+        self.__dict__.update(parts=parts, offsets=ends, _arrays=arrays, _begins=begins)
 
     def __getitem__(self, row: int) -> np.ndarray:
         """Return one text, without joining all."""
@@ -80,12 +83,10 @@ class TextParts(Ragged):
 
     @cached_property
     def values(self) -> np.ndarray:  # type: ignore[override]
-        joined = np.concatenate(self.parts)
-        joined.flags.writeable = False  # like Arrow's: kernels are compiled for each of the two
-        return joined
+        return ragged(pa.concat_arrays(self._arrays)).values
 
 
-Rows = tuple[list[Ragged], pa.RecordBatch, int]
+Rows = tuple[list[pa.Array], pa.RecordBatch, int]
 """The text of some rows in parts, their other columns, and the number of nulls that the text had."""
 
 
@@ -114,9 +115,9 @@ def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> It
         yield *_brought_together(pending), nulls
 
 
-def _brought_together(batches: list[pa.RecordBatch]) -> tuple[list[Ragged], pa.RecordBatch]:
+def _brought_together(batches: list[pa.RecordBatch]) -> tuple[list[pa.Array], pa.RecordBatch]:
     """The first column of each, and all other columns as one batch, which holds on to nobody's memory."""
-    texts, names = [ragged(batch.column(0)) for batch in batches], batches[0].schema.names[1:]
+    texts, names = [batch.column(0) for batch in batches], batches[0].schema.names[1:]
     columns = [one_integer_type(list(each)) for each in zip(*(batch.columns[1:] for batch in batches), strict=True)]
     return texts, pa.RecordBatch.from_arrays(list(map(pa.concat_arrays, columns)), names)
 

@@ -29,7 +29,7 @@ from ..report import count
 from ..text.raw_text import TO_STRING, to_readable
 from . import nested
 from .ahead import Step, ahead, closing
-from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, size_of, sliced
+from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
@@ -367,7 +367,7 @@ class Documents:
                 extra = dict(zip(types, columns, strict=True))
                 for name, column in extra.items():
                     self._looks[name].add(column, first_row)
-                text = texts[0] if len(texts) == 1 else TextParts(texts)
+                text = ragged(texts[0]) if len(texts) == 1 else TextParts(texts)
                 yield Batch(first_row, ids, text, num_null, extra)
                 first_row += others.num_rows
 
