@@ -637,7 +637,7 @@ class Begun(NamedTuple):
     invalid: int
 
 
-class Counting:
+class TokenCounting:
     """The tokens of texts, which a device counts; `counted` is on its way to the host."""
 
     def __init__(self, text, offsets):
@@ -664,12 +664,12 @@ class Counting:
         self.counted = Sent(counted)
 
 
-_COUNTED: WeakValueDictionary[int, Counting] = WeakValueDictionary()
+_COUNTED: WeakValueDictionary[int, TokenCounting] = WeakValueDictionary()
 
 
 def count_ahead(text, offsets):
     """Start to count tokens on the device. `begun` of the same offsets goes on from there while the result is held."""
-    found = _COUNTED[id(offsets)] = Counting(text, offsets)
+    found = _COUNTED[id(offsets)] = TokenCounting(text, offsets)
     return found
 
 
@@ -680,7 +680,7 @@ def begun(text, offsets):
     again for a text with borders.
     """
     xp = namespace()
-    found = _COUNTED.pop(id(offsets), None) or Counting(text, offsets)
+    found = _COUNTED.pop(id(offsets), None) or TokenCounting(text, offsets)
     text, words, begins, n, new_offsets = found.text, found.words, found.begins, found.n, found.offsets
     if found.groups == 0:
         know(new_offsets, np.zeros(len(offsets), np.int64))

@@ -167,7 +167,7 @@ class _UnitPiece(OfBatch):
 class _UnitSummary(NamedTuple):
     """Results of the first stages for some units; None for results that are not needed yet or at all.
 
-    `ended` has the units of the batch if these are its last ones, and `stored` what a `SketchStore` takes.
+    `ended` has the units of the batch if these are its last ones, and `stored` what is on its way to host memory.
     """
 
     ended: Units | None
@@ -240,6 +240,7 @@ class Sketcher:
     sized: bool = False
     told: bool = field(default=False, init=False)
     _group_words: GroupWords = field(init=False)
+    _keys_leave: bool = field(default=False, init=False)  # for host memory, as soon as they are made
 
     def __post_init__(self) -> None:
         self._group_words = GroupWords(self.recipe, self.alone)
@@ -487,13 +488,17 @@ class Sketcher:
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
         missing, keyless = (0, 0) if ended is None else (piece.missing, piece.keyless)
         summary = _UnitSummary(ended, *found, counts, without_spots, missing, only_common, keyless)
-        if self.store is None:
+        if self.store is None and self.equal is None and not self._keys_leave:
             return summary
         return summary._replace(stored=Fetching(list(self._columns_of(summary).values())))
 
     def _columns_of(self, part: _UnitSummary) -> dict[str | int, Any]:
-        """Return what the host needs of some documents where sketches are stored; what was counted has numbers."""
-        columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
+        """Return what is kept of some documents where they are computed; what was counted has numbers."""
+        columns = {"keys": part.keys, "document_hash": part.document_hash}
+        if self.store is None:
+            columns["text_hash"] = part.text_hash
+            return {name: array for name, array in columns.items() if array is not None}
+        columns["sketches"] = part.sketch
         columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
         counted = [] if self.first_pass is None else self.first_pass.on_host(part.measured)
         given: dict[str | int, Any] = {name: array for name, array in columns.items() if array is not None}
@@ -502,23 +507,28 @@ class Sketcher:
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         if self.equal is not None:
-            hashes, texts = fetched([part.document_hash, part.text_hash])
-            self.equal.add(hashes, texts, part.num_tokens)
+            assert part.stored is not None
+            found = dict(zip(self._columns_of(part), part.stored.get(), strict=True))
+            self.equal.add(found["document_hash"], found["text_hash"], part.num_tokens)
         elif self.store is None:
-            made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
-            made.append((part.text_hash, kept.text_hashes))
-            made = [(array, arrays) for array, arrays in made if array is not None]
-            stays = self.runtime.keeps(sum(array.nbytes for array, _ in made))
-            for array, arrays in made:
-                arrays.append(array if stays else self.runtime.fetch(array), total)
+            columns = self._columns_of(part)
+            if part.stored is None and not self.runtime.keeps(sum(array.nbytes for array in columns.values())):
+                self._keys_leave = True
+                part = part._replace(stored=Fetching(list(columns.values())))
+            arrays = list(columns.values()) if part.stored is None else part.stored.get()
+            stacks: dict[Any, Stack] = {
+                "keys": kept.keys,
+                "document_hash": kept.document_hashes,
+                "text_hash": kept.text_hashes,
+            }
+            for name, array in zip(columns, arrays, strict=True):
+                stacks[name].append(array, total)
             if part.words is not None:
                 kept.words.append(part.words, total)
         else:
             assert part.stored is not None
-            found = zip(self._columns_of(part), part.stored.get(), strict=True)  # what was counted is `known` now
-            self.store.add(
-                num_tokens=part.num_tokens, **{name: array for name, array in found if isinstance(name, str)}
-            )
+            found = dict(zip(self._columns_of(part), part.stored.get(), strict=True))  # `known` from now on
+            self.store.add(num_tokens=part.num_tokens, **{str(n): found[n] for n in found if isinstance(n, str)})
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if self.spool is not None and part.waiting is not None:

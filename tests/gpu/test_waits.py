@@ -142,7 +142,7 @@ def test_two_batches_are_at_work(gpu, tmp_path, monkeypatch):
         run = getattr(where, name)
         monkeypatch.setattr(where, name, lambda *arguments: (done.append(what), run(*arguments))[1])
 
-    noted(tokens.Counting, "__init__", "begin")
+    noted(tokens.TokenCounting, "__init__", "begin")
     noted(tokens, "begun", "wait")
     noted(Fetching, "__init__", "send")
     noted(Fetching, "get", "take")
