@@ -638,9 +638,9 @@ class Begun(NamedTuple):
 
 
 class TokenCounting:
-    """The tokens of texts, which a device counts; `counted` is on its way to the host."""
+    """The tokens of texts, which a device counts; ahead of the rest, `sent` is on its way to the host."""
 
-    def __init__(self, text, offsets):
+    def __init__(self, text, offsets, ahead=False):
         xp = namespace()
         self.of, (self.first, last) = offsets, bounds_of(offsets)
         text, offsets, self.n = on_device(text), on_device(offsets), last - self.first
@@ -661,7 +661,7 @@ class TokenCounting:
         )
         self.ends = xp.cumsum(counts, dtype=np.int64)
         count_before.threads(len(offsets), *texts, *table, self.ends, offsets, self.offsets)
-        self.counted = Sent(counted)
+        self.counted, self.sent = counted, Sent(counted) if ahead else None
 
 
 _COUNTED: WeakValueDictionary[int, TokenCounting] = WeakValueDictionary()
@@ -669,7 +669,7 @@ _COUNTED: WeakValueDictionary[int, TokenCounting] = WeakValueDictionary()
 
 def count_ahead(text, offsets):
     """Start to count tokens on the device. `begun` of the same offsets goes on from there while the result is held."""
-    found = _COUNTED[id(offsets)] = TokenCounting(text, offsets)
+    found = _COUNTED[id(offsets)] = TokenCounting(text, offsets, ahead=True)
     return found
 
 
@@ -685,7 +685,8 @@ def begun(text, offsets):
     if found.groups == 0:
         know(new_offsets, np.zeros(len(offsets), np.int64))
         return Begun(text, words, begins, n, found.first, xp.empty(0, np.uint64), new_offsets, 0)
-    counted, table = found.counted.get(), constants(packed_table)
+    counted = to_host(found.counted) if found.sent is None else found.sent.get()
+    table = constants(packed_table)
     know(new_offsets, counted[:-3])
     places, to_decode = xp.empty(int(counted[-4]), np.uint64), int(counted[-3])
     fill_in_ascii.threads(found.groups, text, words, begins, n, found.ends, places)

@@ -140,7 +140,7 @@ def test_two_batches_are_at_work(gpu, tmp_path, monkeypatch):
 
     def noted(where, name, what):
         run = getattr(where, name)
-        monkeypatch.setattr(where, name, lambda *arguments: (done.append(what), run(*arguments))[1])
+        monkeypatch.setattr(where, name, lambda *each, **more: (done.append(what), run(*each, **more))[1])
 
     noted(tokens.TokenCounting, "__init__", "begin")
     noted(tokens, "begun", "wait")
