@@ -24,7 +24,7 @@ second run adds its lines. What the steps print goes to FOLDER/STEP.log. The ste
     job          whole jobs with a timeline, against `cpu`
     batches      GPU against CPU by size of the text
     pages        pages of 64 kB to 12 MB by zstd and snappy, decompressed by nvCOMP on the device, if it is installed
-    jobs         4 and 10 GB by each method, with and without output, spilled; sketches; processes of their own
+    jobs         4 and 10 GB by each method, with and without output, or one thing changed; sketches; cold starts
     profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed
     tests        pytest -m gpu
 

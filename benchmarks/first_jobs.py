@@ -14,17 +14,21 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.parquet as pq
+from pyarrow.dataset import dataset
 
 import neardup_gpu as nd
 from neardup_gpu import sketches
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.reading_options import Reading
+from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.threads import on_threads
 from neardup_gpu.installation import selftest
@@ -206,7 +210,7 @@ def corpus(settings: Settings, gigabytes: float) -> Path:
 
 
 def jobs(settings: Settings) -> Items:
-    """Jobs of 4 and 10 GB by each method, with output, with little memory; sketches; jobs of processes of their own."""
+    """Jobs of 4 and 10 GB by each method, with output, and with one thing changed; sketches; processes of their own."""
     items: Items = {}
     for gigabytes in (4, 10):
         for name, options in METHODS.items():
@@ -215,7 +219,12 @@ def jobs(settings: Settings) -> Items:
         if gigabytes == 4:
             for size in (0.5, 1, 2, 4):
                 items[f"cold, {size:g} GB"] = partial(_cold, settings, size)
-            items["4 GB, exact, spilled to the host"] = partial(_spilled, settings)
+            items["4 GB, exact, spilled to the host"] = partial(_varied, settings, "exact", gpu_memory="4GB")
+            stream = partial(_varied, settings, "exact", stream=True, gpu_memory="4GB")
+            items["4 GB, exact, a stream that is spilled to a file"] = stream
+            for name in ("minhash", "sketch"):
+                items[f"4 GB, {name}, one batch at a time"] = partial(_varied, settings, name, alone=True)
+            items["4 GB, minhash, batches of 12 MiB"] = partial(_varied, settings, "minhash", batch_bytes=12 << 20)
         for name, options in METHODS.items():
             items[f"{gigabytes} GB, {name}, with output"] = lambda g=gigabytes, o=options: _job(
                 settings, corpus(settings, g), o, 1, True
@@ -239,22 +248,38 @@ def _sketched(settings: Settings, gigabytes: float) -> dict[str, Any]:
     return found
 
 
-def _spilled(settings: Settings) -> dict[str, Any]:
-    """Return how much longer a job takes whose shingles do not fit its share of the device's memory."""
+def _varied(settings: Settings, name: str, alone: bool = False, stream: bool = False, **engine: Any) -> dict[str, Any]:
+    """Return how many times as long 4 GB take with one thing changed.
+
+    Parameters
+    ----------
+    alone : bool
+        Compute one batch at a time.
+    stream : bool
+        Give the documents as a stream, which cannot be read twice.
+    engine : dict
+        Options of the engine.
+    """
     if settings.cpu:
-        raise NotRun("the CPU's spool is in files anyway")
-    path, times = corpus(settings, 4), {}
-    for memory in (None, "4GB"):
-        start = time.perf_counter()
-        result = nd.dedup(path, text_columns="text", engine=nd.Engine(backend="gpu", gpu_memory=memory))
-        times[memory] = time.perf_counter() - start
-    ratio = times["4GB"] / times[None]
-    found = {
-        "spilled_s": round(times["4GB"], 3),
-        "unspilled_s": round(times[None], 3),
-        "device": result.report["device"],
-    }
-    return {**found, "times_unspilled": round(ratio, 3), "says": f"{times['4GB']:.2f} s, {ratio:.2f} times unspilled"}
+        raise NotRun("only a GPU does otherwise")
+    path, seconds, file = corpus(settings, 4), [], settings.out / "varied.parquet"
+    for changed in (False, True):
+        source: Any = iter(dataset(path).to_batches()) if changed and stream else path
+        options = {"text_columns": "text", "engine": nd.Engine(backend="gpu", **(engine if changed else {}))}
+        with ExitStack() as stack:
+            if changed and alone:
+                one = lambda runtime, run, pieces, begin: runtime.map(run, pieces)  # noqa: E731
+                stack.enter_context(mock.patch.object(GpuRuntime, "_two_at_a_time", one))
+            start = time.perf_counter()
+            if name == "sketch":
+                sketches.sketch(source, file, overwrite=True, **options, **METHODS["minhash"])
+            else:
+                nd.dedup(source, **options, **METHODS[name])
+            seconds.append(time.perf_counter() - start)
+    file.unlink(missing_ok=True)
+    found = {"usual_s": round(seconds[0], 3), "changed_s": round(seconds[1], 3)}
+    ratio = seconds[1] / seconds[0]
+    return {**found, "times_usual": round(ratio, 3), "says": f"{seconds[1]:.2f} s, {ratio:.2f} times as long as usual"}
 
 
 COLD = """

@@ -9,12 +9,13 @@ import struct
 import sys
 import threading
 import weakref
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import accumulate
 from operator import attrgetter
 from types import ModuleType
 from typing import Any, TypeVar
@@ -95,6 +96,61 @@ def known(array: Any) -> np.ndarray | None:
         return array
     reference, on_host = _KNOWN.get(id(array), (None, None))
     return on_host if reference is not None and reference() is array else None
+
+
+class Sent:
+    """Values on their way to the host, on a stream of their own: kernels that are launched later are not waited for.
+
+    They come to page-locked memory. The memory on the device is held until they are there.
+
+    Parameters
+    ----------
+    array : array
+        On the device. It is written to by work on the current stream, and by nothing later.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._slab = array, None
+        if simulated() or known(array) is not None or not array.nbytes:
+            return
+        import cupy
+
+        self._array = array = cupy.ascontiguousarray(array)
+        self._like = array.nbytes, array.dtype, array.shape
+        made, self._arrived = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
+        made.record(cupy.cuda.get_current_stream())
+        stream = _returning(current_device())
+        stream.wait_event(made)
+        self._slab = SLABS.take(_slab_size(array.nbytes))
+        array.data.copy_to_host_async(self._slab.ctypes.data, array.nbytes, stream)
+        self._arrived.record(stream)
+
+    def look(self) -> np.ndarray:
+        """Wait for the values; they are valid for as long as this object is."""
+        if self._slab is None:
+            return to_host(self._array)
+        self._arrived.synchronize()
+        self._array = None
+        return self._slab[: self._like[0]].view(self._like[1]).reshape(self._like[2])
+
+    def get(self) -> np.ndarray:
+        """Wait for the values, and return them in memory of their own."""
+        found = self.look()
+        return found if self._slab is None else found.copy()
+
+    def __del__(self) -> None:
+        if self._slab is not None:  # nothing writes to it any more when others get it
+            with contextlib.suppress(Exception):
+                self._arrived.synchronize()
+                SLABS.give(self._slab)
+
+
+@cache
+def _returning(device: int) -> Any:
+    """The stream by which values come from a device."""
+    import cupy
+
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 def fetch_offsets(offsets: Any) -> np.ndarray:
@@ -506,7 +562,7 @@ def _uploaded(array: np.ndarray) -> Any:
                 slab, copied = slabs[number % 2]
                 part = content[first : first + _CHUNK]
                 copied.synchronize()
-                _fill(pool, slab[: len(part)], part)
+                _fill(pool, slab[: len(part)], [part])
                 (made.data + first).copy_from_host_async(slab.ctypes.data, len(part), stream)
                 copied.record(stream)
     finally:
@@ -540,6 +596,8 @@ class Staging:
     has ended; its twin on the device is not overwritten before the kernels that read it have ended; kernels wait for
     the copy. The twins belong to the slots until all is computed, so no memory passes between streams.
 
+    With three slots or more, kernels of a batch may still be launched when the next one has been taken.
+
     `use`, `fill` and `copy` are steps of `staged`; benchmarks/tracing.py times each.
 
     Parameters
@@ -559,6 +617,7 @@ class Staging:
             self._compute, self.copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
             event, use_device = partial(cupy.cuda.Event, block=True, disable_timing=True), cupy.cuda.Device().use
         self._slots = [_Slot(event) for _ in range(slots)]
+        self._in_use: deque[_Slot] = deque()  # whose kernels may still be launched
         self._staging = ThreadPoolExecutor(1, "neardup-stage", initializer=use_device)
         self._filling = ThreadPoolExecutor(PARTS, "neardup-fill")
 
@@ -581,7 +640,7 @@ class Staging:
             self._slots = []
 
     def staged(
-        self, items: Iterable[T], text_of: Callable[[T], tuple[np.ndarray, np.ndarray]]
+        self, items: Iterable[T], text_of: Callable[[T], tuple[list[np.ndarray], np.ndarray]]
     ) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
         """The items, each with its text on the device, and the next one on its way there.
 
@@ -589,15 +648,18 @@ class Staging:
         ----------
         items : iterable
         text_of : callable
-            An item's (values, offsets): uint8 and int64, in host memory; the offsets may begin after 0.
+            An item's (parts, offsets): arrays of uint8, one after another, and int64, in host memory; the offsets may
+            begin after 0.
 
         Yields
         ------
         item, (values, offsets)
-            On the device, and valid until the next item is requested. The offsets begin at 0, and are `known`. After
-            the text there are at least `SLACK` bytes of meaningless values. None in place of both if memory ran out.
+            On the device, and valid until the item after the next is requested; until the next is, with fewer than
+            three slots. The offsets begin at 0, and are `known`. After the text there are at least `SLACK` bytes of
+            meaningless values. None in place of both if memory ran out.
         """
         waiting: deque[tuple[T, _Slot, Any]] = deque()
+        self._in_use.clear()
         for number, item in enumerate(items):
             if len(waiting) == len(self._slots):
                 yield from self.use(*waiting.popleft())
@@ -620,15 +682,17 @@ class Staging:
             staged = None
         if staged is None:
             yield item, None
-            return
-        self._compute.wait_event(slot.copied)
-        assert slot.twin is not None
-        offsets = slot.twin[place:needed].view(np.int64)
-        know(offsets, from_zero)
-        yield item, (slot.twin[:place], offsets)
-        slot.read.record(self._compute)
+        else:
+            self._compute.wait_event(slot.copied)
+            assert slot.twin is not None
+            offsets = slot.twin[place:needed].view(np.int64)
+            know(offsets, from_zero)
+            yield item, (slot.twin[:place], offsets)
+        self._in_use.append(slot)
+        if len(self._in_use) > (len(self._slots) > 2):
+            self._in_use.popleft().read.record(self._compute)
 
-    def _stage(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray) -> Any:
+    def _stage(self, slot: _Slot, parts: list[np.ndarray], offsets: np.ndarray) -> Any:
         """A future of what `copy` gives; None without memory for the batch."""
         length = int(offsets[-1] - offsets[0])
         place = -(-length // 256) * 256 + SLACK
@@ -642,9 +706,9 @@ class Staging:
                     raise
                 return None
             slot.read.record(self._compute)  # whatever used this memory before did so on that stream
-        return self._staging.submit(self.copy, slot, values, offsets, place, needed)
+        return self._staging.submit(self.copy, slot, parts, offsets, place, needed)
 
-    def copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
+    def copy(self, slot: _Slot, parts: list[np.ndarray], offsets: np.ndarray, place: int, needed: int) -> tuple:
         """In a thread of its own: fill the slab and start its copy; (where offsets begin and end in it, and they)."""
         first, last = int(offsets[0]), int(offsets[-1])
         slot.copied.synchronize()
@@ -653,7 +717,7 @@ class Staging:
                 SLABS.give(slot.slab)
                 slot.slab = np.empty(0, np.uint8)
             slot.slab = SLABS.take(_slab_size(needed))
-        self.fill(slot.slab[: last - first], values[first:last])
+        self.fill(slot.slab[: last - first], parts, first)
         from_zero = offsets - first
         slot.slab[place:needed].view(np.int64)[:] = from_zero
         self.copying.wait_event(slot.read)
@@ -664,16 +728,27 @@ class Staging:
         slot.copied.record(self.copying)
         return place, needed, from_zero
 
-    def fill(self, target: np.ndarray, source: np.ndarray) -> None:
+    def fill(self, target: np.ndarray, parts: list[np.ndarray], first: int) -> None:
         """Copy bytes by this object's threads."""
-        _fill(self._filling, target, source)
+        _fill(self._filling, target, parts, first)
 
 
-def _fill(pool: ThreadPoolExecutor, target: np.ndarray, source: np.ndarray) -> None:
-    """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""
-    bounds = np.linspace(0, len(source), 1 + max(1, min(PARTS, len(source) // _PART))).astype(np.int64).tolist()
-    parts = [slice(first, last) for first, last in pairwise(bounds)]
-    list(pool.map(lambda part: np.copyto(target[part], source[part]), parts))
+def _fill(pool: ThreadPoolExecutor, target: np.ndarray, parts: list[np.ndarray], first: int = 0) -> None:
+    """Fill the target with the bytes of arrays, one after another, from byte `first` on.
+
+    Several threads do it where it is worth it: NumPy does not hold the interpreter while it copies.
+    """
+    bounds = np.linspace(0, len(target), 1 + max(1, min(PARTS, len(target) // _PART))).astype(np.int64).tolist()
+    begins = [*accumulate(map(len, parts), initial=-first)]
+
+    def copy(begin: int, end: int) -> None:
+        number = max(0, bisect_right(begins, begin) - 1)
+        while begin < end:
+            part = parts[number][begin - begins[number] : end - begins[number]]
+            np.copyto(target[begin : begin + len(part)], part)
+            begin, number = begin + len(part), number + 1
+
+    list(pool.map(copy, bounds[:-1], bounds[1:]))
 
 
 def _slab_size(needed: int) -> int:

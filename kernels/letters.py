@@ -26,7 +26,7 @@ from ._token_beginnings import BEGIN, NO_RUN, TABLE, follow, packed_table
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import decode, is_word, sequence_bits, word_bits
 from ._vectors import population
-from .tokens import _moving_and_staying, begun, canonical_words
+from .tokens import _moving_and_staying, begun, canonical_words, count_ahead as count_ahead
 
 SPACE = np.uint64(0x20)
 

@@ -40,6 +40,7 @@ time.
 """
 
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -48,7 +49,20 @@ from ._constants import constants
 from ._cpu import jit, parallel, shares, types
 from ._folding import fold_documents, place_folded
 from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
-from ._launch import TABLES, Device, address_of, bounds_of, cuda, kernel, know, load, namespace, on_device, to_host
+from ._launch import (
+    TABLES,
+    Device,
+    Sent,
+    address_of,
+    bounds_of,
+    cuda,
+    kernel,
+    know,
+    load,
+    namespace,
+    on_device,
+    to_host,
+)
 from ._token_beginnings import (
     APART,
     BEGIN,
@@ -623,6 +637,42 @@ class Begun(NamedTuple):
     invalid: int
 
 
+class TokenCounting:
+    """The tokens of texts, which a device counts; ahead of the rest, `sent` is on its way to the host."""
+
+    def __init__(self, text, offsets, ahead=False):
+        xp = namespace()
+        self.of, (self.first, last) = offsets, bounds_of(offsets)
+        text, offsets, self.n = on_device(text), on_device(offsets), last - self.first
+        self.groups = -(-self.n // GROUP)
+        counted = xp.zeros(len(offsets) + 3, np.int64)  # what is read back together
+        self.offsets, num_decoded, odd = counted[:-3], counted[-3:-2], counted[-2:]  # odd: invalid bytes and borders
+        self.text, self.words = _as_words(xp, text, self.first, self.n)
+        self.begins = xp.zeros(self.groups + 2, np.uint32)
+        if self.groups == 0:
+            return
+        offsets, table = offsets - self.first if self.first else offsets, constants(packed_table)
+        mark_documents.threads(len(offsets), offsets, self.begins)
+        texts = self.text, self.words, self.begins, self.n
+        counts, self.decoded = xp.empty(self.groups, np.uint8), xp.empty(self.groups, np.uint32)
+        count_in_ascii.threads(self.groups, *texts, counts, self.decoded, num_decoded)
+        count_decoded.threads(
+            min(self.groups, SPREAD), self.text, *texts[2:], *table, self.decoded, num_decoded, counts, odd
+        )
+        self.ends = xp.cumsum(counts, dtype=np.int64)
+        count_before.threads(len(offsets), *texts, *table, self.ends, offsets, self.offsets)
+        self.counted, self.sent = counted, Sent(counted) if ahead else None
+
+
+_COUNTED: WeakValueDictionary[int, TokenCounting] = WeakValueDictionary()
+
+
+def count_ahead(text, offsets):
+    """Start to count tokens on the device. `begun` of the same offsets goes on from there while the result is held."""
+    found = _COUNTED[id(offsets)] = TokenCounting(text, offsets, ahead=True)
+    return found
+
+
 def begun(text, offsets):
     """Find where tokens begin, by groups of bytes in parallel.
 
@@ -630,31 +680,20 @@ def begun(text, offsets):
     again for a text with borders.
     """
     xp = namespace()
-    first, last = bounds_of(offsets)
-    text, offsets, n = on_device(text), on_device(offsets), last - first
-    groups = -(-n // GROUP)
-    counted = xp.zeros(len(offsets) + 3, np.int64)  # what is read back together
-    new_offsets, num_decoded, odd = counted[:-3], counted[-3:-2], counted[-2:]  # odd: invalid bytes and borders
-    text, words = _as_words(xp, text, first, n)
-    begins, offsets = xp.zeros(groups + 2, np.uint32), offsets - first if first else offsets
-    if groups == 0:
+    found = _COUNTED.pop(id(offsets), None) or TokenCounting(text, offsets)
+    text, words, begins, n, new_offsets = found.text, found.words, found.begins, found.n, found.offsets
+    if found.groups == 0:
         know(new_offsets, np.zeros(len(offsets), np.int64))
-        return Begun(text, words, begins, n, first, xp.empty(0, np.uint64), new_offsets, 0)
-    mark_documents.threads(len(offsets), offsets, begins)
+        return Begun(text, words, begins, n, found.first, xp.empty(0, np.uint64), new_offsets, 0)
+    counted = to_host(found.counted) if found.sent is None else found.sent.get()
     table = constants(packed_table)
-    counts, decoded = xp.empty(groups, np.uint8), xp.empty(groups, np.uint32)
-    count_in_ascii.threads(groups, text, words, begins, n, counts, decoded, num_decoded)
-    count_decoded.threads(min(groups, SPREAD), text, begins, n, *table, decoded, num_decoded, counts, odd)
-    ends = xp.cumsum(counts, dtype=np.int64)
-    count_before.threads(len(offsets), text, words, begins, n, *table, ends, offsets, new_offsets)
-    found = to_host(counted)
-    know(new_offsets, found[:-3])
-    places, to_decode = xp.empty(int(found[-4]), np.uint64), int(found[-3])
-    fill_in_ascii.threads(groups, text, words, begins, n, ends, places)
-    fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, places)
-    if found[-1]:
+    know(new_offsets, counted[:-3])
+    places, to_decode = xp.empty(int(counted[-4]), np.uint64), int(counted[-3])
+    fill_in_ascii.threads(found.groups, text, words, begins, n, found.ends, places)
+    fill_decoded.threads(to_decode, text, begins, n, *table, found.decoded, to_decode, found.ends, places)
+    if counted[-1]:
         places, new_offsets = _without_lone_borders(xp, text, begins, n, places, new_offsets)
-    return Begun(text, words, begins, n, first, places, new_offsets, int(found[-2]))
+    return Begun(text, words, begins, n, found.first, places, new_offsets, int(counted[-2]))
 
 
 def gpu(text, offsets, poly, places=False):

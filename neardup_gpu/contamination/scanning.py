@@ -31,6 +31,7 @@ from ..stages import count_tokens, placed_text
 from ..stages.conditions import group_words
 from ..stages.sketching import text_hashes_of, text_of
 from ..text.raw_text import UNIT_BYTES
+from ..text.token_changes import begin_tokens
 from .cutting import cut_spans, united
 from .items import EvaluationItems, Wanted, ranges
 
@@ -255,7 +256,8 @@ class Scan:
         """
         findings = Findings()
         most = self.runtime.batch_bytes("set", 0) if max_bytes is None else max_bytes
-        for found in self.runtime.map(self._search, self._pieces(documents, most, only)):
+        begin = lambda piece: begin_tokens(piece.text, self.recipe)  # noqa: E731
+        for found in self.runtime.map(self._search, self._pieces(documents, most, only), begin):
             texts(found.texts)
             _add(findings, found)
             check_rows(findings.counts["documents"], "documents")

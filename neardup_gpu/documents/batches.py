@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels._cached import cached_property
+
 from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow
 from .skipped import Problem
@@ -48,35 +50,76 @@ def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> 
         yield batch.slice(start, step)
 
 
-def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Cut pieces that are too large, without a copy; join those below a quarter of the bound."""
+class TextParts(Ragged):
+    """Texts in several arrays, one after another; they are joined by the first who needs them in one array.
+
+    A slab for a GPU is filled from the parts, so nothing joins them there.
+
+    Parameters
+    ----------
+    arrays : list of pyarrow.LargeBinaryArray
+        Without nulls.
+    """
+
+    parts: list[np.ndarray]
+    _arrays: list[pa.Array]
+    _begins: np.ndarray
+
+    def __init__(self, arrays: list[pa.Array]) -> None:
+        texts = list(map(ragged, arrays))
+        parts = [text.values[text.offsets[0] : text.offsets[-1]] for text in texts]
+        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(text.sizes for text in texts)]))
+        ends.flags.writeable = False
+        begins = np.cumsum([0, *map(len, parts[:-1])])
+        self.__dict__.update(parts=parts, offsets=ends, _arrays=arrays, _begins=begins)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        """Return one text, without joining all."""
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        begin, end = self.offsets[row : row + 2].tolist()
+        number = int(np.searchsorted(self._begins, begin, side="right")) - 1
+        return self.parts[number][begin - self._begins[number] : end - self._begins[number]]
+
+    @cached_property
+    def values(self) -> np.ndarray:  # type: ignore[override]
+        return ragged(pa.concat_arrays(self._arrays)).values
+
+
+Rows = tuple[list[pa.Array], pa.RecordBatch, int]
+"""The text of some rows in parts, their other columns, and the number of nulls that the text had."""
+
+
+def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> Iterator[Rows]:
+    """Cut pieces that are too large, and bring small ones together; no text is copied.
+
+    A batch above `PIECE_BYTES` is for a device, and is filled as far as its last row fits. Others are joined before
+    they are computed, so only pieces below a quarter of the bound are brought together.
+    """
+    least = max_bytes // 4 if max_bytes <= PIECE_BYTES else max_bytes
     pending: list[pa.RecordBatch] = []
     size = nulls = 0
     for whole, num_null in pieces:
-        for piece, piece_size in _cut(whole, max_bytes):
+        left = max_bytes - size if least == max_bytes else max_bytes
+        for piece, piece_size in _cut(whole, max_bytes, left):
             if pending and size + piece_size > max_bytes:
-                yield _concatenated(pending), nulls
+                yield *_brought_together(pending), nulls
                 pending, size, nulls = [], 0, 0
             nulls, num_null = nulls + num_null, 0
             pending.append(piece)
             size += piece_size
-            if size * 4 >= max_bytes:
-                yield _concatenated(pending), nulls
+            if size >= least:
+                yield *_brought_together(pending), nulls
                 pending, size, nulls = [], 0, 0
     if pending:
-        yield _concatenated(pending), nulls
+        yield *_brought_together(pending), nulls
 
 
-def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """All batches as one; they are copied only if there are several."""
-    if len(batches) == 1:
-        return batches[0]
-    if any(batch.schema != batches[0].schema for batch in batches):
-        columns = [
-            one_integer_type(list(columns)) for columns in zip(*(batch.columns for batch in batches), strict=True)
-        ]
-        return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], batches[0].schema.names)
-    return pa.concat_batches(batches)
+def _brought_together(batches: list[pa.RecordBatch]) -> tuple[list[pa.Array], pa.RecordBatch]:
+    """The first column of each, and all other columns as one batch, which holds on to nobody's memory."""
+    texts, names = [batch.column(0) for batch in batches], batches[0].schema.names[1:]
+    columns = [one_integer_type(list(each)) for each in zip(*(batch.columns[1:] for batch in batches), strict=True)]
+    return texts, pa.RecordBatch.from_arrays(list(map(pa.concat_arrays, columns)), names)
 
 
 def one_integer_type(arrays: list[pa.Array]) -> list[pa.Array]:
@@ -91,15 +134,21 @@ def one_integer_type(arrays: list[pa.Array]) -> list[pa.Array]:
     return [array.cast(pa.uint64()) for array in arrays] if kinds == {pa.int64(), pa.uint64()} else arrays
 
 
-def _cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Slices of about equal size, none above `max_bytes` unless one row is, and the size of each."""
+def _cut(batch: pa.RecordBatch, max_bytes: int, left: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Slices of about equal size, none above `max_bytes` unless one row is, and the size of each.
+
+    If `left`, the room in the batch before, is less than `max_bytes`, the first slice fills it as far as rows fit.
+    """
     if batch.num_rows == 0:
         return
     offsets = ragged(batch.column(0)).offsets
     ends = offsets[1:] - offsets[0] + ROW_BYTES * np.arange(1, len(offsets))
-    parts = -(-int(ends[-1]) // max_bytes)
-    goal = min(max_bytes, -(-int(ends[-1]) // parts))
     start = done = 0
+    if left < min(max_bytes, ends[-1]) and (start := int(np.searchsorted(ends, left, side="right"))):
+        done = int(ends[start - 1])
+        yield batch.slice(0, start), done
+    parts = -(-(int(ends[-1]) - done) // max_bytes)
+    goal = min(max_bytes, -(-(int(ends[-1]) - done) // parts))
     while start < batch.num_rows:
         # About equal parts while that is possible within the bound.
         stop = int(np.searchsorted(ends, done + goal))

@@ -29,7 +29,7 @@ from ..report import count
 from ..text.raw_text import TO_STRING, to_readable
 from . import nested
 from .ahead import Step, ahead, closing
-from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced
+from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
@@ -362,13 +362,14 @@ class Documents:
         first_row = self._stripped = 0
         self._replaced[:] = 0
         with closing(ahead(coalesce(self._pieces(types, max_bytes), max_bytes))) as pieces:
-            for piece, num_null in pieces:
-                ids = copied(piece.column(1))
-                extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
+            for texts, others, num_null in pieces:
+                ids, *columns = others.columns
+                extra = dict(zip(types, columns, strict=True))
                 for name, column in extra.items():
                     self._looks[name].add(column, first_row)
-                yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
-                first_row += piece.num_rows
+                text = ragged(texts[0]) if len(texts) == 1 else TextParts(texts)
+                yield Batch(first_row, ids, text, num_null, extra)
+                first_row += others.num_rows
 
     def _pieces(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._launch import array_module, know, known, out_of_memory
+from neardup_gpu.kernels._launch import Sent, array_module, know, known, out_of_memory
 
 from ..data import Ragged
 from .choice import to_host
@@ -36,28 +36,38 @@ def fetched(arrays: list[Any]) -> list[Any]:
 
     All of it is `known` from then on, so nobody may write to it any more.
     """
-    flat = [part for each in arrays for part in ([each.values, each.offsets] if isinstance(each, Ragged) else [each])]
-    on_host = {place: found for place, part in enumerate(flat) if (found := known(part)) is not None}
-    # The longest words come first, so that all begin at a multiple of their length.
-    others = sorted(set(range(len(flat))) - on_host.keys(), key=lambda place: -flat[place].dtype.itemsize)
-    if len(others) == 1:
-        on_host[others[0]] = to_host(flat[others[0]])
-    elif others:
-        xp, begin = array_module(flat[others[0]]), 0
-        together = to_host(
-            xp.concatenate([xp.ascontiguousarray(flat[place]).ravel().view(np.uint8) for place in others])
-        )
-        for place in others:
-            part = flat[place]
-            on_host[place] = together[begin : begin + part.nbytes].view(part.dtype).reshape(part.shape)
+    return Fetching(arrays).get()
+
+
+class Fetching:
+    """Arrays or Ragged on their way to host memory, together; see `fetched`."""
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self._arrays = arrays
+        parts = ([each.values, each.offsets] if isinstance(each, Ragged) else [each] for each in arrays)
+        self._flat = flat = list(itertools.chain.from_iterable(parts))
+        self._on_host = {place: found for place, part in enumerate(flat) if (found := known(part)) is not None}
+        # The longest words come first, so that all begin at a multiple of their length.
+        self._others = sorted(set(range(len(flat))) - self._on_host.keys(), key=lambda i: -flat[i].dtype.itemsize)
+        xp = array_module(flat[self._others[0]]) if self._others else np
+        together = [xp.ascontiguousarray(flat[place]).ravel().view(np.uint8) for place in self._others]
+        self._sent = Sent(together[0] if len(together) == 1 else xp.concatenate(together)) if together else None
+
+    def get(self) -> list[Any]:
+        """Wait for the arrays."""
+        begin, found = 0, self._on_host
+        together = None if self._sent is None else self._sent.get()
+        for place in self._others:
+            part = self._flat[place]
+            assert together is not None
+            found[place] = together[begin : begin + part.nbytes].view(part.dtype).reshape(part.shape)
             begin += part.nbytes
-    for place in others:
-        know(flat[place], on_host[place])
-    rest = iter(range(len(flat)))
-    return [
-        Ragged._trusted(on_host[next(rest)], on_host[next(rest)]) if isinstance(each, Ragged) else on_host[next(rest)]
-        for each in arrays
-    ]
+            know(part, found[place])
+        rest = iter(range(len(self._flat)))
+        return [
+            Ragged._trusted(found[next(rest)], found[next(rest)]) if isinstance(each, Ragged) else found[next(rest)]
+            for each in self._arrays
+        ]
 
 
 def take_rows(array: Any, rows: np.ndarray) -> Any:

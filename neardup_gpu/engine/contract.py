@@ -64,11 +64,12 @@ class Runtime(Protocol):
     backend: Backend
     shares: Shares
 
-    def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any] | None = None) -> Iterator[R]:
         """Yield a function's results for pieces, in order; for smaller pieces, one after another, where memory runs
         out.
 
-        The function has no effect but its result, as it may be called again.
+        The function has no effect but its result, as it may be called again. On a GPU, `begin` starts a piece before
+        the host waits for the one before; what it returns is held until the piece has been run.
 
         Raises
         ------

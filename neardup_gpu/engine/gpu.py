@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -58,26 +59,62 @@ class GpuRuntime:
         self._most_bytes: dict[str, int] = {}  # of a kind of piece, since memory ran out
         self._batches = self._halvings = 0
 
-    def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
-        for whole in pieces:
-            waiting = [whole]
-            while waiting:
-                piece = waiting.pop()
-                smaller = piece.split()
-                if not smaller:
-                    yield self._whole(partial(run, piece), piece)
-                    continue
-                most = self._most_bytes.get(piece.kind)
-                result: Any = _NOTHING
-                if most is None or piece.num_bytes <= most:
-                    result = self._attempt(partial(run, piece))
-                    if result is _NOTHING:
-                        self._halved(piece)
+    def map(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any] | None = None) -> Iterator[R]:
+        if begin is not None:
+            yield from self._two_at_a_time(run, pieces, begin)
+            return
+        for piece in pieces:
+            yield from self._results(run, piece)
+
+    def _two_at_a_time(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any]) -> Iterator[R]:
+        """`map`, with the next piece begun before a piece is run, and with each result given after the next piece ran.
+
+        So the host waits for a piece, and for its result on the way back, while the device has work. A piece for which
+        memory does not suffice meanwhile is run alone.
+        """
+        current: Any = None
+        begun: Any = _NOTHING
+        made: Any = _NOTHING
+        for following in chain(pieces, [None]):
+            next_begun = _NOTHING
+            if following is not None and self._fits(following):
+                next_begun = self._attempt(partial(begin, following))
+            if current is not None:
+                result = _NOTHING if begun is _NOTHING else self._attempt(partial(run, current))
+                begun = _NOTHING
+                if made is not _NOTHING:
+                    yield made
+                made, result = result, _NOTHING
+                if made is _NOTHING:
+                    next_begun = _NOTHING
+                    yield from self._results(run, current)
+            current, begun = following, next_begun
+        if made is not _NOTHING:
+            yield made
+
+    def _fits(self, piece: Any) -> bool:
+        most = self._most_bytes.get(piece.kind)
+        return most is None or piece.num_bytes <= most
+
+    def _results(self, run: Callable[[P], R], whole: P) -> Iterator[R]:
+        """Yield the result for a piece, or those for smaller pieces where memory runs out."""
+        waiting = [whole]
+        while waiting:
+            piece = waiting.pop()
+            smaller = piece.split()
+            if not smaller:
+                yield self._whole(partial(run, piece), piece)
+                continue
+            result: Any = _NOTHING
+            if self._fits(piece):
+                result = self._attempt(partial(run, piece))
                 if result is _NOTHING:
-                    waiting += reversed(smaller)
-                else:
-                    yield result
-                    result = _NOTHING  # the next one needs the room
+                    self._halved(piece)
+            if result is _NOTHING:
+                waiting += reversed(smaller)
+            else:
+                yield result
+                result = _NOTHING  # the next one needs the room
 
     def fold(self, prepare: Callable[[P], Q], add: Callable[[Q, R], R], value: R, pieces: Iterable[P]) -> R:
         def added(piece: P) -> None:
@@ -153,7 +190,7 @@ class GpuRuntime:
         return self._spools[-1]
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
-        for batch, text in self._staging.staged(batches, lambda batch: (batch.text.values, batch.text.offsets)):
+        for batch, text in self._staging.staged(batches, _parts_of):
             self._batches += 1
             yield batch, batch.text if text is None else Ragged._trusted(*text)
 
@@ -172,6 +209,12 @@ class GpuRuntime:
 
     def describe(self) -> dict[str, Any]:
         return {**self._device, "gpu_memory": self.memory, "batches": self._batches, "halvings": self._halvings}
+
+
+def _parts_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray]:
+    """The bytes of a batch's text, in the arrays in which they lie, and where documents begin in them."""
+    text = batch.text
+    return getattr(text, "parts", None) or [text.values], text.offsets
 
 
 def _simulated() -> bool:

@@ -33,7 +33,7 @@ class HostRuntime:
     def __init__(self, backend: Backend) -> None:
         self.backend, self.shares = backend, Shares.of_host()
 
-    def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any] | None = None) -> Iterator[R]:
         """Yield a function's results for pieces, in order; some at a time, each by a thread that has its share of
         all."""
         pieces = iter(pieces)

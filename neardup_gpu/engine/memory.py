@@ -54,6 +54,10 @@ bytes:
 Text of more tokens than that (ligatures that stand for phrases) may exceed it: then the batch is halved.
 """
 
+BESIDE_BYTES = 5
+"""GPU memory that a byte of text needs for the batches before and after the one that is computed: 4 for shingles that
+wait for the host, 1 for tokens that are counted."""
+
 ROW_BYTES = 128
 """Bytes that a document counts in a batch in addition to its text; see `Documents.batches`."""
 
@@ -187,7 +191,7 @@ def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:
 
     Each document counts `ROW_BYTES` more, which covers the memory that it needs besides its text.
     """
-    needed = 7 + max(TEXT_BYTES[shingling], -(-(192 + bytes_a_document) // ROW_BYTES))
+    needed = 7 + BESIDE_BYTES + max(TEXT_BYTES[shingling], -(-(192 + 2 * bytes_a_document) // ROW_BYTES))
     return max(1, min(BATCH_BYTES, memory // 4 // needed))
 
 

@@ -26,6 +26,7 @@ from ..results.by_value import FILE, as_text
 from ..stages import count_tokens
 from ..stages.conditions import group_words
 from ..stages.sketching import text_of
+from ..text.token_changes import begin_tokens
 
 
 class _Tokenized(NamedTuple):
@@ -256,7 +257,8 @@ def corpus_of(
 
     with clock.stage("read"):
         batches = runtime.staged(documents.batches(columns=names, max_bytes=max_bytes))
-        for found in runtime.map(tokenize, (SeamedPiece.of(batch, text, recipe) for batch, text in batches)):
+        pieces = (SeamedPiece.of(batch, text, recipe) for batch, text in batches)
+        for found in runtime.map(tokenize, pieces, lambda piece: begin_tokens(piece.text, recipe)):
             bars.append(found.bars + counts["tokens"])
             values.append(found.tokens.values)
             sizes.append(found.tokens.sizes)

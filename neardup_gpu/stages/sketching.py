@@ -14,7 +14,7 @@ from ..data import Ragged
 from ..documents.skipped import check_skipped
 from ..documents.sources import Sources, ids_of
 from ..documents.units import Places, Units, joined_places, units_in
-from ..engine.arrays import Stack, apart, fetched, same_device
+from ..engine.arrays import Fetching, Stack, apart, fetched, same_device
 from ..engine.choice import kernel
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
@@ -30,7 +30,7 @@ from ..report import size
 from ..store.disk import room
 from ..store.spool import DiskFullError, another_disk, disk_full
 from ..text.raw_text import to_readable, to_string
-from ..text.token_changes import TokenCounts
+from ..text.token_changes import TokenCounts, begin_tokens
 from . import count_shingles, count_tokens
 from .common_shingles import common_shingles, without_common
 from .conditions import SOURCE_BITS, WITHIN, group_words, key_hashes
@@ -167,7 +167,7 @@ class _UnitPiece(OfBatch):
 class _UnitSummary(NamedTuple):
     """Results of the first stages for some units; None for results that are not needed yet or at all.
 
-    `ended` has the units of the batch if these are its last ones.
+    `ended` has the units of the batch if these are its last ones, and `stored` what is on its way to host memory.
     """
 
     ended: Units | None
@@ -186,6 +186,7 @@ class _UnitSummary(NamedTuple):
     missing: int
     only_common: int
     keyless: int
+    stored: Fetching | None = None
 
 
 @dataclass
@@ -239,6 +240,7 @@ class Sketcher:
     sized: bool = False
     told: bool = field(default=False, init=False)
     _group_words: GroupWords = field(init=False)
+    _keys_leave: bool = field(default=False, init=False)  # for host memory, as soon as they are made
 
     def __post_init__(self) -> None:
         self._group_words = GroupWords(self.recipe, self.alone)
@@ -320,7 +322,7 @@ class Sketcher:
             words=known.words,
             columns={name: [] for name in columns},
         )
-        for part in self.runtime.map(self._summarise, pieces):
+        for part in self.runtime.map(self._summarise, pieces, lambda piece: begin_tokens(piece.text, self.recipe)):
             try:
                 self._add(kept, part, self._expected(kept, part, total()))
             except DiskFullError as error:
@@ -467,8 +469,7 @@ class Sketcher:
                 ends = ends[piece.span.first : piece.span.last] - piece.batch.text.offsets[piece.span.first]
             of_texts = text_hashes_of(text, recipe, backend, ends)
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
-                on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
-                mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
+                mark_wordless(hashes, of_texts, piece.batch.text, np.flatnonzero(num_tokens == 0), piece.span.first)
                 if recipe.empty == EQUAL and hashes is not None:
                     (blank,) = same_device(hashes, np.flatnonzero(self.runtime.fetch(of_texts) == BLANK))
                     hashes[blank, 0], hashes[blank, 1] = BLANK, WORDLESS
@@ -486,29 +487,48 @@ class Sketcher:
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
         missing, keyless = (0, 0) if ended is None else (piece.missing, piece.keyless)
-        return _UnitSummary(ended, *found, counts, without_spots, missing, only_common, keyless)
+        summary = _UnitSummary(ended, *found, counts, without_spots, missing, only_common, keyless)
+        if self.store is None and self.equal is None and not self._keys_leave:
+            return summary
+        return summary._replace(stored=Fetching(list(self._columns_of(summary).values())))
+
+    def _columns_of(self, part: _UnitSummary) -> dict[str | int, Any]:
+        """Return what is kept of some documents where they are computed; what was counted has numbers."""
+        columns = {"keys": part.keys, "document_hash": part.document_hash}
+        if self.store is None:
+            columns["text_hash"] = part.text_hash
+            return {name: array for name, array in columns.items() if array is not None}
+        columns["sketches"] = part.sketch
+        columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
+        counted = [] if self.first_pass is None else self.first_pass.on_host(part.measured)
+        given: dict[str | int, Any] = {name: array for name, array in columns.items() if array is not None}
+        return given | dict(enumerate(counted))
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         if self.equal is not None:
-            hashes, texts = fetched([part.document_hash, part.text_hash])
-            self.equal.add(hashes, texts, part.num_tokens)
+            assert part.stored is not None
+            found = dict(zip(self._columns_of(part), part.stored.get(), strict=True))
+            self.equal.add(found["document_hash"], found["text_hash"], part.num_tokens)
         elif self.store is None:
-            made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
-            made.append((part.text_hash, kept.text_hashes))
-            made = [(array, arrays) for array, arrays in made if array is not None]
-            stays = self.runtime.keeps(sum(array.nbytes for array, _ in made))
-            for array, arrays in made:
-                arrays.append(array if stays else self.runtime.fetch(array), total)
+            columns = self._columns_of(part)
+            if part.stored is None and not self.runtime.keeps(sum(array.nbytes for array in columns.values())):
+                self._keys_leave = True
+                part = part._replace(stored=Fetching(list(columns.values())))
+            arrays = list(columns.values()) if part.stored is None else part.stored.get()
+            stacks: dict[Any, Stack] = {
+                "keys": kept.keys,
+                "document_hash": kept.document_hashes,
+                "text_hash": kept.text_hashes,
+            }
+            for name, array in zip(columns, arrays, strict=True):
+                stacks[name].append(array, total)
             if part.words is not None:
                 kept.words.append(part.words, total)
         else:
-            columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
-            columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
-            given = {name: array for name, array in columns.items() if array is not None}
-            counted = [] if self.first_pass is None else self.first_pass.on_host(part.measured)
-            found = fetched([*given.values(), *counted])  # what was counted is `known` from now on
-            self.store.add(num_tokens=part.num_tokens, **dict(zip(given, found, strict=False)))
+            assert part.stored is not None
+            found = dict(zip(self._columns_of(part), part.stored.get(), strict=True))  # `known` from now on
+            self.store.add(num_tokens=part.num_tokens, **{str(n): found[n] for n in found if isinstance(n, str)})
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if self.spool is not None and part.waiting is not None:
@@ -626,18 +646,18 @@ def whole_text_hashes(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
     return array_module(words[0]).stack(words, axis=1)
 
 
-def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray) -> None:
+def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray, first: int = 0) -> None:
     """Write what documents without words count as into both arrays of hashes: see `WORDLESS` and `BLANK`.
 
     Parameters
     ----------
     document_hashes, text_hashes : arrays, a row for each document
     text : Ragged of uint8
-        The documents, in host memory.
+        The documents, in host memory, from document -`first` on.
     rows : array of int64
         The documents that have no words.
     """
-    blank = np.fromiter((is_blank(text[row].tobytes()) for row in rows.tolist()), bool, len(rows))
+    blank = np.fromiter((is_blank(text[first + row].tobytes()) for row in rows.tolist()), bool, len(rows))
     blank_rows, others = same_device(text_hashes, rows[blank], rows[~blank])
     text_hashes[blank_rows] = BLANK
     document_hashes[others, 0] = text_hashes[others]

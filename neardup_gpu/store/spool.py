@@ -11,6 +11,10 @@ import re
 import tempfile
 import threading
 import time
+from bisect import bisect_right
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -156,7 +160,12 @@ class Spool(GrowingRows):
     def append(self, rows: Ragged) -> None:
         """Add rows after those already there."""
         first, last = rows.offsets[0], rows.offsets[-1]
-        view = memoryview(np.ascontiguousarray(rows.values[first:last]).data).cast("B")
+        self.write(rows.values[first:last])
+        self.note(rows.offsets - first)
+
+    def write(self, values: np.ndarray) -> None:
+        """Write the values of rows, which are noted apart."""
+        view = memoryview(np.ascontiguousarray(values).data).cast("B")
         if self._disk.lacks(len(view)):
             raise disk_full(self.folder, len(view))
         try:
@@ -167,7 +176,6 @@ class Spool(GrowingRows):
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
             raise unwritable(self.folder, error.strerror) from None
-        self.note(rows.offsets - first)
 
     def spill(self) -> None:
         """Everything is in the file already; see `DeviceSpool`."""
@@ -238,8 +246,15 @@ SPOOL_RATE = 1_600_000_000
 and divided into shingles faster than that are read again instead."""
 
 
+WRITING = 2
+"""Parts that are on their way from a GPU to the file at once, each in page-locked memory of its own."""
+
+
 class DeviceSpool(GrowingRows):
     """A `Spool` for a GPU: rows stay in its memory up to a bound. Those after that go to the file or are made again.
+
+    A thread writes to the file what has come to the host, while the job goes on; it waits where `WRITING` parts are on
+    their way. What goes wrong there is raised by the next call.
 
     They are made again from the text where that is possible, and where the rows before them came faster than they could
     have been written, by `SPOOL_RATE`. This is decided once, when the first row does not fit.
@@ -265,9 +280,12 @@ class DeviceSpool(GrowingRows):
         self._first_rows: list[int] = []
         self._held: list[Any] = []
         self._first_there: list[int] = []
+        self._writer = ThreadPoolExecutor(1, "neardup-spool")
+        self._writing: deque[Future[None]] = deque()
 
     def __exit__(self, *_: object) -> None:
         self._held = []
+        self._writer.shutdown(cancel_futures=True)
         self._file.__exit__()
         if self._again is not None:
             self._again.__exit__()
@@ -291,8 +309,21 @@ class DeviceSpool(GrowingRows):
             self._first_there.append(self._first_rows[-1])
             self._again.count(values)
         else:
-            self._first_there.append(self._file.num_rows)
-            self._file.append(Ragged(host(values), offsets))
+            self._first_there.append(self._write(values, offsets))
+
+    def _write(self, values: Any, offsets: np.ndarray) -> int:
+        """Send rows to the file, and return the number of the first of them there."""
+        first = self._file.num_rows
+        self._finish_writing(WRITING - 1)
+        if len(values):
+            self._writing.append(self._writer.submit(_write_sent, self._file, _launch.Sent(values)))
+        self._file.note(offsets)
+        return first
+
+    def _finish_writing(self, left: int = 0) -> None:
+        """Wait until at most `left` parts are on their way."""
+        while len(self._writing) > left:
+            self._writing.popleft().result()
 
     def _reads_again(self, *, counts: bool = True) -> bool:
         """Decide, once, where rows are that do not fit: in the text, or in the file.
@@ -326,9 +357,9 @@ class DeviceSpool(GrowingRows):
         for part, values in enumerate(self._held):
             if values is not None:
                 offsets = self.offsets[bounds[part] : bounds[part + 1] + 1]
-                self._first_there[part] = self._file.num_rows
-                self._file.append(Ragged(host(values), offsets - offsets[0]))
-                self._held[part] = None
+                self._first_there[part] = self._write(values, offsets - offsets[0])
+                self._held[part] = values = None
+        self._finish_writing()
 
     def gather(self, rows: np.ndarray) -> Ragged:
         """Some rows, on the GPU, in the given order (ascending is fastest)."""
@@ -336,21 +367,26 @@ class DeviceSpool(GrowingRows):
         rows = np.asarray(rows)
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
-        bounds = [*self._first_rows, len(self.offsets) - 1]
-        cuts = np.searchsorted(ascending, bounds)
+        low = high = 0  # only parts between the first and the last row are looked at
+        if len(rows):
+            low, high = (bisect_right(self._first_rows, row) for row in ascending[[0, -1]].tolist())
+        begins = self._first_rows[max(0, low - 1) : high]
+        cuts = [*np.searchsorted(ascending, begins).tolist(), len(rows)]
         found = [xp.empty(0, np.uint64)]
-        for part in np.flatnonzero(np.diff(cuts)).tolist():
-            here = ascending[cuts[part] : cuts[part + 1]]
-            held = self._held[part]
-            if held is None:
-                there = self._file if self._again is None else self._again
-                found.append(xp.asarray(there.gather(self._first_there[part] + here - bounds[part]).values))
+        for part, (begin, (first, last)) in enumerate(zip(begins, pairwise(cuts), strict=True), low - 1):
+            if first == last:
                 continue
-            offsets = self.offsets[bounds[part] : bounds[part + 1] + 1] - self.offsets[bounds[part]]
+            here, held = ascending[first:last] - begin, self._held[part]
+            if held is None:
+                self._finish_writing()
+                there = self._file if self._again is None else self._again
+                found.append(xp.asarray(there.gather(self._first_there[part] + here).values))
+                continue
+            offsets = self.offsets[begin : begin + here[-1] + 2] - self.offsets[begin]
             if len(here) == 1 + here[-1] - here[0] and (np.diff(here) == 1).all():  # neighbours, as they lie there
-                found.append(held[int(offsets[here[0] - bounds[part]]) : int(offsets[here[-1] + 1 - bounds[part]])])
+                found.append(held[int(offsets[here[0]]) : int(offsets[here[-1] + 1])])
             else:
-                found.append(gather.gpu(held, offsets, here - bounds[part])[0])
+                found.append(gather.gpu(held, offsets, here)[0])
         values = found[-1] if len(found) <= 2 else xp.concatenate(found)
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
@@ -361,6 +397,10 @@ class DeviceSpool(GrowingRows):
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return Ragged._trusted(*gather.gpu(values, offsets, back))
+
+
+def _write_sent(file: Spool, sent: _launch.Sent) -> None:
+    file.write(sent.look())
 
 
 def host(array: Any) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..data import Ragged
 from ..engine.choice import kernel
 from ..report import count
@@ -26,6 +28,15 @@ class TokenCounts(NamedTuple):
 
     invalid: int
     only_dropped_words: int
+
+
+def begin_tokens(text: Ragged, recipe: Recipe) -> Any:
+    """Start to count the tokens of documents that lie on a device. Hold what is returned until `make_tokens` is called.
+
+    Texts that are folded have other tokens, so nothing is counted before that.
+    """
+    on_host = isinstance(text.offsets, np.ndarray)
+    return None if on_host or recipe.shingles.fold is not None else recipe.shingles.token_kind.begin(text)
 
 
 def make_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:

@@ -76,6 +76,11 @@ class TokenKind:
         """
         return max(2, round(words * self.per_word))
 
+    def begin(self, text: Ragged) -> Any:
+        """Start `run` on a device and wait for nothing, if the kernel can; it goes on from there while this is held."""
+        count = getattr(import_module(f"neardup_gpu.kernels.{self.kernel}"), "count_ahead", None)
+        return None if count is None else count(text.values, text.offsets)
+
     def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
         """Return what the kernel returns for some documents."""
         from ..engine.choice import kernel
@@ -184,6 +189,9 @@ class OwnTokens:
 
     def __str__(self) -> str:
         return f"{self.name}:{self.digest}"
+
+    def begin(self, text: Ragged) -> None:
+        """The function is called when its tokens are needed."""
 
     def check_picklable(self) -> None:
         """Raise ParameterError if other processes cannot be given the function."""

@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from neardup_gpu import Reading, Writing, dedup
 from neardup_gpu.arrow_versions import bytes_of, has_null_lists
 from neardup_gpu.definitions import METADATA_KEY
-from neardup_gpu.documents import open_described, open_documents
+from neardup_gpu.documents import batches as batches_module, open_described, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
 from neardup_gpu.errors import InputError, OutputError
@@ -95,6 +95,25 @@ def test_round_trip(tmp_path, name):
     assert read(again)[:2] == (IDS, EXPECTED)
     assert documents.texts([6, 3, 3]) == {6: "last\nline", 3: "drei Häuser"}
     assert documents.texts([]) == {}
+
+
+def test_batches_for_a_device_are_full_and_their_text_is_not_copied(monkeypatch):
+    """Their parts lie where the table's text lies, and are joined by who needs them in one array."""
+    monkeypatch.setattr(batches_module, "PIECE_BYTES", 100)
+    texts = [b"%d" % i * (7 * i % 40) for i in range(60)]
+    column = pa.chunked_array([pa.array(texts[i : i + 7], pa.large_binary()) for i in range(0, 60, 7)])
+    source = [(chunk.buffers()[2].address, chunk.buffers()[2].size) for chunk in column.chunks]
+    found = list(open_documents(pa.table({"text": column})).batches(max_bytes=1500))
+    sizes = [int(batch.text.sizes.sum()) + 128 * batch.num_rows for batch in found]
+    for size, batch in zip(sizes, found[1:], strict=False):
+        assert size <= 1500 < size + int(batch.text.sizes[0]) + 128, "the next row would not fit"
+    for batch in found:
+        parts = batch.text.parts
+        assert len(parts) > 1 and all(any(a <= p.ctypes.data <= a + n for a, n in source) for p in parts if len(p))
+        one_by_one = [batch.text[row].tobytes() for row in range(batch.num_rows)]
+        assert "values" not in vars(batch.text)
+        assert batch.text.values.tobytes() == b"".join(one_by_one) and not batch.text.values.flags.writeable
+        assert one_by_one == texts[batch.first_row : batch.first_row + batch.num_rows]
 
 
 @pytest.mark.parametrize("max_bytes", [1, 100, 300, 5000, 1 << 20])

@@ -421,7 +421,7 @@ class TestMemory:
     def test_what_a_job_holds_fits_together(self, memory, shingling):
         runtime = GpuRuntime(memory, None, {})
         shares = runtime.shares
-        slots, per_byte = 3 * 2, engine_memory.TEXT_BYTES[shingling]
+        slots, per_byte = 3 * 2, engine_memory.BESIDE_BYTES + engine_memory.TEXT_BYTES[shingling]
         batch = runtime.batch_bytes(shingling, 0)
         assert batch == batch_bytes(memory, shingling, 0) <= engine_memory.BATCH_BYTES
         streaming = batch * (slots + per_byte) + shares.keys + shares.spool

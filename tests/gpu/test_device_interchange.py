@@ -110,6 +110,7 @@ from neardup_gpu import checks, interchange
 from neardup_gpu.data import Ragged, as_ragged
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.kernels import _launch
+from neardup_gpu.store.spool import DeviceSpool
 
 number = lambda name, *value: stub_device.number(stub, name, *value)
 event = lambda: ctypes.c_void_p.in_dll(stub, "stub_awaited").value
@@ -177,6 +178,18 @@ assert "cannot be read as an array" in refused(lambda: checks.array("values", In
 assert "cannot be read as an array (gone)" in refused(
     lambda: checks.array("values", Tensor(values, error=RuntimeError("gone")), np.uint64)
 )
+
+# Values that are sent come by page-locked slabs, which are given back; so do rows on their way to a file.
+sent = _launch.Sent(values[1:].reshape(2, 2))
+assert sent._slab is not None and sent.get().tolist() == [[1, 2], [3, 4]]
+del sent
+with DeviceSpool(None, 0) as spool:
+    for _ in range(5):
+        spool.append(rows)
+        assert len(spool._writing) <= 2
+    assert spool.gather(np.array([4, 5])).values.get().tolist() == [0, 1, 2, 3, 4]
+assert 1 <= len(_launch.SLABS._free) <= 3
+_launch.SLABS._free.clear()
 
 # A large array of the host's goes there through page-locked slabs; through ordinary ones where none are granted.
 said = []

@@ -342,7 +342,7 @@ def test_tiny_slabs_used_many_times(slots):
     busy = cupy.ones(1 << 22, np.float32)
     found = []
     with cupy.cuda.Stream(non_blocking=True), launch.Staging(slots) as staging:
-        for _, (text, offsets) in staging.staged(batches, lambda batch: (batch.values, batch.offsets)):
+        for _, (text, offsets) in staging.staged(batches, lambda batch: ([batch.values], batch.offsets)):
             for _ in range(10):
                 busy = cupy.sin(busy)  # what follows waits for it, and the host does not
             text = text[: launch.bounds_of(offsets)[1]]  # which is known

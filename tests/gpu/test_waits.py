@@ -24,6 +24,7 @@ from versions import corpus, families
 
 from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, SimHash, dedup, stages
 from neardup_gpu.data import Ragged
+from neardup_gpu.engine.arrays import Fetching
 from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.engine.pieces import spans
 from neardup_gpu.jobs import sketch_jobs
@@ -77,8 +78,10 @@ def batches(run_job=deduplicated, **options):
     ):
         Namespace.waits.clear(), Namespace.uploads.clear()
         run_job(**options)
-    assert len(found) >= 4
-    for before, after in zip(found, found[1:], strict=False):
+    assert len(found) >= 5
+    for before, after in zip(
+        found, found[1:-1], strict=False
+    ):  # nothing is run before the last one's results are taken
         waits = {name: n - before[0].get(name, 0) for name, n in after[0].items() if n > before[0].get(name, 0)}
         uploads = [size for size in after[1][len(before[1]) :] if size not in staged]
         yield waits, uploads, after[2] - before[2]
@@ -129,6 +132,25 @@ def test_a_batch_of_sketches_waits_once_more_at_most(gpu, tmp_path, name):
     for waits, _, launches in batches(run, method=method):
         assert sum(waits.values()) <= min(most + 1, 4), "one of them of all that is written"
         assert launches <= MOST_LAUNCHES[most]
+
+
+def test_two_batches_are_at_work(gpu, tmp_path, monkeypatch):
+    """The next batch is begun before the host waits for one, and results are on their way while the next one runs."""
+    done = []
+
+    def noted(where, name, what):
+        run = getattr(where, name)
+        monkeypatch.setattr(where, name, lambda *each, **more: (done.append(what), run(*each, **more))[1])
+
+    noted(tokens.TokenCounting, "__init__", "begin")
+    noted(tokens, "begun", "wait")
+    noted(Fetching, "__init__", "send")
+    noted(Fetching, "get", "take")
+    sketch(TABLE, tmp_path / "s.parquet", id_column="id", engine=Engine(backend="gpu", batch_bytes=1500))
+    number = done.count("begin")
+    assert number > 4 and done.count("take") == number
+    each = ["begin", "wait", "send", "take"] * (number - 2)
+    assert done == ["begin", "begin", "wait", "send", *each, "wait", "send", "take", "take"]
 
 
 SKETCHES = {

@@ -158,7 +158,7 @@ def test_slabs_are_kept_for_the_next_job(monkeypatch):
     values, offsets = np.arange(250, dtype=np.uint8), np.array([5, 90, 240])
     for _ in range(3):
         with launch.Staging(2) as staging:
-            for _, (text, numbers) in staging.staged([(values, offsets)] * 5, lambda batch: batch):
+            for _, (text, numbers) in staging.staged([([values], offsets)] * 5, lambda batch: batch):
                 assert bytes(text[:235]) == bytes(values[5:240]) and numbers.tolist() == [0, 85, 235]
     assert len(made) == 2 and made == [made[0]] * 2
 
