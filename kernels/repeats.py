@@ -79,7 +79,8 @@ def windows_of(stretches):
     places, classes, sizes = stretches
     ends = xp.cumsum(sizes)
     number = xp.arange(int(ends[-1]) if len(ends) else 0)
-    return tuple(number + xp.repeat(first - (ends - sizes), sizes) for first in (places, classes))
+    stretch = xp.searchsorted(ends, number, side="right")  # CuPy's repeat takes one count for all
+    return tuple(number + (first - (ends - sizes))[stretch] for first in (places, classes))
 
 
 @jit()

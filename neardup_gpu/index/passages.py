@@ -170,8 +170,10 @@ def wanted_windows(tokens: Ragged, width: int, backend: str) -> common_runs.List
     for i in range(1, width):
         last = tokens.offsets[1:] - i
         begins[last[last >= tokens.offsets[:-1]]] = False
-    places, classes = map(to_host, kernel(repeats, backend)(values, tokens.offsets, width, max(1, width // 2)))
-    begins[places[classes != np.arange(len(places))]] = False
+    stretches = kernel(repeats, backend)(values, tokens.offsets, width, max(1, width // 2))
+    places, classes = map(to_host, repeats.windows_of(stretches))
+    is_first = np.diff(np.maximum.accumulate(classes), prepend=-1) > 0  # classes are numbered by their first windows
+    begins[places[~is_first]] = False
     changes = np.diff(begins.astype(np.int8), prepend=0, append=0)
     first = np.flatnonzero(changes == 1)
     sizes = np.flatnonzero(changes == -1) - first + width - 1

@@ -64,7 +64,7 @@ def test_flags_take_the_place_of_entries(corpus: Path, tmp_path: Path) -> None:
 
 def test_a_result_holds_the_options_that_repeat_it(corpus: Path, tmp_path: Path) -> None:
     words = ["dedup", str(corpus), "--text-column", "body", "--id-column", "key", "--method", "minhash", "--filter"]
-    words += ["6,14,2", "--shingle-size", "2", "--no-header", "--keep", "key:desc,longest", "--ids-only", "--quiet"]
+    words += ["6,14,2", "--shingle-size", "2", "--keep", "key:desc,longest", "--ids-only", "--quiet"]
     assert main([*words, "--output", str(tmp_path / "one")]) == 0
     job = tmp_path / "one" / "job.toml"
     assert main(["dedup", "--config", str(job), "--output", str(tmp_path / "two"), "--quiet"]) == 0
