@@ -119,7 +119,7 @@ def _annotated(
                 converter=converter,
                 group=heading,
             )
-            made[name] = Annotated[kind | None, parameter]
+            made[name] = Annotated[kind | None, _Unchecked(), parameter]
     namespace = {"__annotations__": made, "__module__": __name__, "FLAGS": names, "METHODS": methods}
     gathered: Any = type("Flags", (Given,), namespace | dict.fromkeys(made))
     made_class = dataclass(kw_only=True, repr=False, eq=False)(gathered)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -82,9 +83,11 @@ def test_the_library_takes_what_flags_give() -> None:
     assert Reading(**given(None)) == Reading()
 
 
-def test_commands_are_understood_where_pydantic_is_imported() -> None:
-    """A command takes no flags for None, which pydantic would refuse: the service imports it, and notebooks do."""
+@pytest.mark.parametrize("words", [["doctor", "--json"], ["dedup", "a.html", "--html", "--dry-run"]])
+def test_commands_are_understood_where_pydantic_is_imported(words: list[str], tmp_path: Path) -> None:
+    """It would refuse None for flags that are not given, and True for --html: services and notebooks import it."""
     pytest.importorskip("pydantic")
-    code = "import pydantic; from neardup_gpu.cli.process import main; raise SystemExit(main(['doctor', '--json']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    (tmp_path / "a.html").write_text("<p>To be, or not to be.")
+    code = f"import pydantic; from neardup_gpu.cli.process import main; raise SystemExit(main({words!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
