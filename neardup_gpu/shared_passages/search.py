@@ -44,7 +44,7 @@ from .reading import PassageReading, ReadHere
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
-TOKEN_BYTES, PASSAGE_BYTES = 12, 700
+TOKEN_BYTES, PASSAGE_BYTES = 13, 700
 """Bytes that a search holds per token, and per listed passage at most."""
 
 
@@ -116,7 +116,7 @@ def passages(
     -----
     Every run of at least `length` equal tokens that two documents share is found, unless each of its parts of `length`
     tokens is common, and it is as long as it can be; tokens are compared one by one. Tokens ignore case, punctuation
-    and line breaks. All tokens are held in memory, at 12 bytes each, about 24 bytes for each place where a run of
+    and line breaks. All tokens are held in memory, at 13 bytes each, about 24 bytes for each place where a run of
     `length` tokens begins that may stand at several places, and about 700 bytes for each listed passage.
 
     Examples
