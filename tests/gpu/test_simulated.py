@@ -214,9 +214,9 @@ def test_the_command(tmp_path):
 
 
 def test_first_contact(tmp_path):
-    """In a third of a minute of budget each step is there, and nothing is wrong."""
+    """In half a minute of budget each step is there, and nothing is wrong."""
     steps = ["environment", "launch", "kernels", "scale", "layouts", "ceilings", "job", "batches", "profiler", "tests"]
-    words = ["--budget", "20", "--out", str(tmp_path), "--only", ",".join(steps)]
+    words = ["--budget", "30", "--out", str(tmp_path), "--only", ",".join(steps)]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.first_contact", *words],
         cwd=Path(__file__).parents[2],
@@ -243,7 +243,7 @@ def test_first_contact(tmp_path):
     scaled = [record for (step, _), record in found.items() if step == "scale"]
     ran = [record for record in scaled if record["verdict"] == "ok"]
     assert all(record["traced"] and record["median"] > 0 for record in ran)
-    assert ran or {record["reason"] for record in scaled} == {"budget"}  # a busy machine may not come that far
+    assert ran or all(record["reason"].startswith("budget") for record in scaled)  # on a busy machine
     assert all(
         record["computing_ms"] > 0 and {"read", "fill the slab"} <= set(record["host_s"])
         for (step, _), record in found.items()
