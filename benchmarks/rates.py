@@ -236,7 +236,7 @@ PARTS: dict[str, dict[str, Any]] = {
     UNITS: {"unit": "line", "threshold": 0.8},
     EQUAL_UNITS: {"unit": "line", "threshold": 1.0},
 }
-"""What the recipes have of the rates of parts of documents, which are those of the method exact."""
+"""The settings of recipes by which the rates of parts of documents are measured, all by the method exact."""
 
 
 class Kind(NamedTuple):
@@ -307,7 +307,8 @@ def _line(small: tuple[float, float], large: tuple[float, float]) -> dict[str, f
 
 
 TOGETHER = 20
-"""Short documents, or lines, in a long one, by which what a byte takes is told from what a document takes."""
+"""The number of short documents whose texts one long document has. A job on short documents and one on long documents
+tell the time that a document takes from the time that a byte takes."""
 
 
 def in_memory(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ a repository and an editable installation have none. `_ahead.json` describes the
     "suffix"     the Python, system and processor that they are for, as in the names of extension modules
     "modules"    {file: SHA-256}, checked before a module is loaded
     "levels"     for each kind of processor, the newest first: the "features" that it must have, and its "functions",
-                 {function: {signature: [file, name in it]}}; the last level has all functions
+                 {function: {signature: [file, name in it]}}; each function is taken from the first level that has it
     "made_by"    versions of packages
 
 A function that is not found there is compiled when it is first called.

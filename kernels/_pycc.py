@@ -32,8 +32,8 @@ from ._cpu import Function, Rare, linked
 from ._processor import HASWELL, ICE_LAKE, features, is_x86
 
 LEVELS = {"icelake-server": ICE_LAKE, "haswell": HASWELL} if is_x86() else {"generic": frozenset()}
-"""Processors that code is made for, the newest first, and their features. LLVM knows them by these names. The last
-level has all functions, the others only those that `is_wide` marks."""
+"""Processors that code is made for, the newest first, and their features. LLVM knows them by these names. See
+`_chosen` for the functions that each level has."""
 
 
 def declared() -> dict[str, Function]:
@@ -173,7 +173,11 @@ def _leave_out_what_no_module_needs() -> None:
 
 
 def _chosen(which: str) -> dict[str, list[Function]]:
-    """Return the functions to compile for each level: for the last one all, unless a newer one suffices here."""
+    """Return the functions to compile for each level.
+
+    The last level has all functions, and the others have those that `is_wide` marks. A "usual" build has only the
+    newest level that this processor has, and the last one without the functions of that level.
+    """
     functions = [*declared().values()]
     wide = [each for each in functions if each.is_wide]
     *newer, last = LEVELS

@@ -219,7 +219,7 @@ def _find(begin, end, pieces, links, first, counts, runs):
 
 
 def cpu(linked, begin, end):
-    """As `reference`: runs are counted, and then written, pieces in parallel."""
+    """Find what `reference` finds. Threads count the runs of some pieces each, and then write them."""
     nothing = np.empty(0, np.int64)
     pieces, links = linked[:4], linked[5:]
     ends = np.zeros(end - begin, np.int64)
@@ -253,7 +253,7 @@ def _find_runs(places, ends, classes, limits, before, members, skips, heads, fir
 
 
 def gpu(linked, begin, end):
-    """As `reference`: runs are counted, and then written, pieces in parallel."""
+    """Find what `reference` finds. Threads count the runs of some pieces each, and then write them."""
     xp = namespace()
     linked = linked.on_device()
     arrays = (*linked[:4], *linked[5:])

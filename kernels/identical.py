@@ -81,7 +81,7 @@ def _write_representatives(begin, end, hashes, lasts, rows, ends, bounds, repres
 
 
 def cpu(words):
-    """As `reference`: rows are divided by hashes into parts, whose tables fit a core's cache.
+    """Find what `reference` finds. Rows are divided into parts by their hashes, and the table of a part fits a cache.
 
     Raises
     ------

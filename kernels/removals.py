@@ -110,7 +110,7 @@ def _decide(stretches, rule, by_class):
 
 
 def cpu(stretches, length, copies, fixed):
-    """As `reference`, in one pass."""
+    """Find what `reference` finds, in one pass over the windows."""
     _, classes, sizes = stretches = tuple(map(np.ascontiguousarray, stretches))
     several = int((classes + sizes).max(initial=0))
     sources, whole = np.full(several, -1, np.int64), np.zeros(several if copies > 1 else 0, np.int64)

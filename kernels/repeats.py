@@ -230,7 +230,7 @@ def _classify(begin, end, tokens, seeds, groups, sizes, firsts):
                         firsts[other] = other
                     firsts[at] = firsts[other]
                 at += 1
-                if 2 * used > size:  # make room for twice as many
+                if 2 * used > size:  # the table is half full, so it is made twice as large
                     old, former, its = hashes[:size].copy(), entries[:size].copy(), owners[:size].copy()
                     size *= 2
                     if size > len(entries):
@@ -324,7 +324,7 @@ def seeds(tokens, offsets, length, k):
 
 
 def cpu(tokens, offsets, length, k):
-    """As `reference`, by seeds; those of equal hashes in parallel."""
+    """Find what `reference` finds, by seeds. Each thread takes the seeds of some hashes."""
     tokens, offsets = np.ascontiguousarray(tokens), np.ascontiguousarray(offsets)
     places, hashes, numbers = seeds(tokens, offsets, length, k)
     order, bounds = _groups(hashes)

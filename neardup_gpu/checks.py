@@ -228,6 +228,11 @@ def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
     return list(value)
 
 
+def listed_columns(name: str, value: Any, *, none: bool = False) -> tuple[str, ...]:
+    """Return names of columns as `columns` does, where "a,b" stands for two names."""
+    return tuple(each for several in columns(name, value, none=none) for each in several.split(",") if each)
+
+
 def strings(name: str, value: Any) -> tuple[str, ...]:
     """Return one string or several as a tuple, which may be empty."""
     several = [value] if isinstance(value, str) else value

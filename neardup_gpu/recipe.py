@@ -354,9 +354,9 @@ class Recipe:
                     f"ignore_common and unit '{self.unit}': shingles are counted in whole documents; leave one out"
                 )
         if self.unit.divides and (kind := self.shingles.token_kind).holds != "text":
-            tokens, noun = self.shingles.tokens, "integer" if kind.of_integers else "byte"
             raise ParameterError(
-                f"unit '{self.unit}' and tokens '{tokens}': {noun}s have no {self.unit}s; leave one out"
+                f"unit '{self.unit}' and tokens '{self.shingles.tokens}': {kind.place}s have no {self.unit}s; "
+                "leave one out"
             )
         self._check_effects()
 

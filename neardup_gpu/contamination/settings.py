@@ -54,16 +54,14 @@ class ContaminationSettings:
     )
 
     def __post_init__(self) -> None:
-        names = checks.optional(checks.columns, "fields", self.fields)
-        within = checks.columns("within", self.within, none=True)
         tokens = checks.one_of("tokens", self.tokens, TOKENS)
         kind = KINDS[tokens]
         length = kind.as_much_as(USUAL) if self.length is None else self.length
         plain = {
-            "fields": None if names is None else tuple(part for name in names for part in name.split(",") if part),
+            "fields": checks.optional(checks.listed_columns, "fields", self.fields),
             "tokens": tokens,
             "length": checks.integer("length", length, kind.as_much_as(LEAST), LONGEST),
-            "within": tuple(name for each in within for name in each.split(",") if name),
+            "within": checks.listed_columns("within", self.within, none=True),
             "share": checks.fraction("share", self.share, zero=False),
             "action": checks.one_of("action", self.action, ACTIONS),
         }

@@ -169,9 +169,8 @@ def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
     """
     number = len(cuts.offsets) - 1
     owner, of_seam = np.repeat(np.arange(number), np.diff(cuts.offsets)), np.repeat(np.arange(number), seams.sizes)
-    before = np.append(0, np.cumsum(cuts.ends - cuts.begins))  # bytes that are cut, in all documents
-    beyond = int(max(cuts.ends.max(initial=0), seams.values.max(initial=0))) + 1
-    old, new = moved(cuts, seams), cuts.begins - (before[:-1] - before[cuts.offsets[owner]])
+    old, new = moved(cuts, seams), moved(cuts, Ragged._trusted(cuts.begins, cuts.offsets))
+    beyond = int(max(old.max(initial=0), new.max(initial=0))) + 1
     found = np.unique(np.append(owner * beyond + new, of_seam * beyond + old))
     return Ragged._trusted(found % beyond, np.searchsorted(found, np.arange(number + 1) * beyond))
 

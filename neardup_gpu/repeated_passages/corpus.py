@@ -28,6 +28,9 @@ from ..stages.conditions import group_words
 from ..stages.sketching import text_of
 from ..text.token_changes import begin_tokens
 
+GIVEN_BACK = 1 << 22
+"""Tokens after which memory that is free goes back to the system."""
+
 
 class _Tokenized(NamedTuple):
     """The tokens of some documents of a batch; `last` says whether they are the last ones of it.
@@ -296,7 +299,3 @@ def _joined(values: list[np.ndarray]) -> np.ndarray:
             give_back()
             held = end
     return found
-
-
-GIVEN_BACK = 1 << 22
-"""Tokens after which memory that is free goes back to the system."""

@@ -139,7 +139,7 @@ def render(found: LostText, *, width: int, colour: bool) -> Text:
     """Return what is known of a document, line by line."""
     from rich.text import Text
 
-    noun, unit = noun_of(found.kind), "integer" if found.kind == "ids" else "byte"
+    noun, unit = noun_of(found.kind), KINDS[found.kind].place
     size = count(found.words, KINDS[found.kind].noun)
     what = f"{size}, {found.words_left:,} left{'' if found.kept else '; the document is dropped'}"
     lines = [row("document", f"{readable_id(found.id)}: {what}")]

@@ -15,7 +15,7 @@ from ..results.by_value import LISTED
 from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
-from ..text.token_kinds import noun_of
+from ..text.token_kinds import KINDS, noun_of
 from .corpus import TokenCorpus
 from .repeats import RemovedPassages
 
@@ -213,10 +213,10 @@ def summary(found: Substrings, output: str | None, broken: list[str]) -> list[An
     report = found.report
     counts, action, noun = report["counts"], report["settings"]["action"], noun_of(report["settings"]["tokens"])
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
-    unit = "integers" if report["settings"]["tokens"] == "ids" else "bytes"
+    unit = KINDS[report["settings"]["tokens"]].place
     for name, each in (("longest", "longest"), ("frequent", "most_frequent")):
         for first in report[each][:1]:
-            where = f"{unit} {first['begin']:,} to {first['end']:,} of {shorten(readable_id(first['id']), 40)}"
+            where = f"{unit}s {first['begin']:,} to {first['end']:,} of {shorten(readable_id(first['id']), 40)}"
             parts.append(row(name, f"{count(first['tokens'], noun)} in {count(first['copies'], 'place')}: {where}"))
     if output is not None and action != "list":
         kept = f"{count(counts['tokens_left'], noun)} of {count(counts['kept'], 'document')}"

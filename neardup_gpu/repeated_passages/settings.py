@@ -101,12 +101,11 @@ class SubstringSettings:
     drop_below: int = setting(1, "Drop documents that lost text and have fewer tokens left.", metavar="N")
 
     def __post_init__(self) -> None:
-        within = checks.columns("within", self.within, none=True)
         plain = {
             **tokens_and_length(self.tokens, self.length, USUAL),
             "keep": checked_rule(checks.text("keep", self.keep)),
             "keep_copies": checks.integer("keep_copies", self.keep_copies, 1, 2**31 - 1),
-            "within": tuple(name for each in within for name in each.split(",") if name),
+            "within": checks.listed_columns("within", self.within, none=True),
             "in_documents": checks.optional(_number_or_share, "in_documents", self.in_documents),
             "action": checks.one_of("action", self.action, ACTIONS),
             "cut": checks.one_of("cut", self.cut, CUTS),

@@ -61,11 +61,10 @@ class PassageSettings:
     )
 
     def __post_init__(self) -> None:
-        within = checks.columns("within", self.within, none=True)
         plain = {
             **tokens_and_length(self.tokens, self.length, USUAL),
             "gap": checks.integer("gap", self.gap, 0, LONGEST),
-            "within": tuple(name for each in within for name in each.split(",") if name),
+            "within": checks.listed_columns("within", self.within, none=True),
             "date": checks.optional(checks.text, "date", self.date),
             "max_partners": checks.integer("max_partners", self.max_partners, 1, 2**31 - 1),
             "ignore_common": _number_or_share(self.ignore_common),

@@ -653,7 +653,7 @@ def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np
     ----------
     document_hashes, text_hashes : arrays, a row for each document
     text : Ragged of uint8
-        The documents, in host memory, from document -`first` on.
+        In host memory. Document i is ``text[first + i]``.
     rows : array of int64
         The documents that have no words.
     """

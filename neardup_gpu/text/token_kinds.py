@@ -68,6 +68,11 @@ class TokenKind:
         """Whether documents are lists of integers."""
         return self.holds == "integers"
 
+    @property
+    def place(self) -> str:
+        """Return what places in documents count."""
+        return "integer" if self.of_integers else "byte"
+
     def as_much_as(self, words: int) -> int:
         """Return the number of tokens that are about as much text as some words, at least 2.
 
@@ -161,7 +166,7 @@ class OwnTokens:
     function: Callable[[list[str]], Any] | None = field(default=None, compare=False, repr=False)
 
     noun = "token"
-    size, least, density, holds, of_integers = 5, 1, 2, "text", False
+    size, least, density, holds, of_integers, place = 5, 1, 2, "text", False, "byte"
     folds = ()
 
     @classmethod

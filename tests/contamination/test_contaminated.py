@@ -12,8 +12,11 @@ from spelled import KINDS as SPELLED, spelled
 
 import neardup_gpu as nd
 from neardup_gpu.contamination.checking import check_again
+from neardup_gpu.contamination.cutting import cut_spans
 from neardup_gpu.contamination.items import ranges
 from neardup_gpu.errors import InputError, OutputError, ParameterError
+from neardup_gpu.recipe import token_recipe
+from neardup_gpu.stages import count_tokens, placed_text, utf8
 
 LETTERS = st.lists(st.sampled_from("abc"), max_size=30)
 ITEM = "When in the course of human events it becomes necessary for one people to dissolve the political bands"
@@ -134,11 +137,29 @@ def test_hits_of_other_tokens_are_cut(tmp_path, kind, length, text, left):
 
 
 @settings(max_examples=30, deadline=None)
+@given(words=st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=6), data=st.data())
+def test_letters_that_stay_are_those_of_the_text_that_is_left(words, data):
+    recipe = token_recipe("letters", 25)
+    text, letters = placed_text(utf8([" ".join(words).encode()]), recipe, "cpu")
+    first, last = sorted(data.draw(st.lists(st.integers(0, len(letters.values)), min_size=2, max_size=2, unique=True)))
+    one = tuple(np.array([each]) for each in (0, first, last))
+    _, begins, ends, stays = cut_spans(text, letters, recipe, one)
+    left = text[0].tobytes()
+    for begin, end in zip(begins[::-1], ends[::-1], strict=True):
+        left = left[:begin] + left[end:]
+    assert letters.values[stays].tolist() == count_tokens(utf8([left]), recipe, "cpu")[0].values.tolist()
+
+
+DENSE = st.lists(st.sampled_from("ab"), min_size=8, max_size=16)
+
+
+@settings(max_examples=30, deadline=None)
 @given(
-    texts=st.lists(LETTERS, min_size=1, max_size=3),
-    items=st.lists(LETTERS, min_size=1, max_size=3),
+    texts=st.lists(DENSE, min_size=1, max_size=3),
+    items=st.lists(DENSE, min_size=1, max_size=3),
     values=st.lists(st.sampled_from(["x", "y", None]), min_size=6, max_size=6),
 )
+@example(texts=["abaabbab"], items=["abaabbab"], values=["x"] * 6)
 def test_within_is_the_union_of_a_check_per_value(texts, items, values):
     """Documents are compared with items of equal values only; null equals nothing."""
     own, theirs = values[: len(texts)], values[3 : 3 + len(items)]
