@@ -183,12 +183,13 @@ assert "cannot be read as an array (gone)" in refused(
 sent = _launch.Sent(values[1:].reshape(2, 2))
 assert sent._slab is not None and sent.get().tolist() == [[1, 2], [3, 4]]
 del sent
+assert len(_launch.SLABS._free) == 1
 with DeviceSpool(None, 0) as spool:
     for _ in range(5):
         spool.append(rows)
         assert len(spool._writing) <= 2
     assert spool.gather(np.array([4, 5])).values.get().tolist() == [0, 1, 2, 3, 4]
-assert 1 <= len(_launch.SLABS._free) <= 3
+assert 2 <= len(_launch.SLABS._free) <= 4  # that one, two for what is on its way, one that the thread still holds
 _launch.SLABS._free.clear()
 
 # A large array of the host's goes there through page-locked slabs; through ordinary ones where none are granted.
