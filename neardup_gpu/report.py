@@ -254,6 +254,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if any(odd):
         rows.append(("odd text", ", ".join(filter(None, odd))))
+    if unread_ids := report["input"].get("unread_ids"):
+        rows.append(("ids", f"row numbers, as no id column was named; files have a column {unread_ids!r}"))
     if repeated := report["input"].get("repeated_ids"):
         done = "left out" if report["input"]["on_duplicate_id"] == "first" else "a number was added to it"
         rows.append(("ids", f"{count(repeated, 'document')} had the id of an earlier one: {done}"))

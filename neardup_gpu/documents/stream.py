@@ -195,6 +195,12 @@ class Documents:
         return len(self._readers[0].schema)
 
     @property
+    def _leaves_ids_unread(self) -> bool:
+        """Whether ids are row numbers, although the first file has a column `id`."""
+        first = self._readers[0]
+        return self._columns.key is None and bool(first.files) and "id" in first.schema.names
+
+    @property
     def _id_type(self) -> pa.DataType:
         """The type of ids."""
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
@@ -288,6 +294,7 @@ class Documents:
             "format": self.format,
             "text_columns": None if self._columns.are_own else self.text_columns,
             "id_column": self.id_column,
+            **({"unread_ids": "id"} if self._leaves_ids_unread else {}),
             "html": self.html,
             "num_files": self.num_files,
             "left_out": self._left_out,

@@ -52,6 +52,15 @@ def test_first(files: list[str], tasks: bool) -> None:
     assert [json.loads(line)["id"] for line in kept.splitlines()] == ["a", "b", "a-2", "c"]
 
 
+def test_ids_that_are_not_read_are_told(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids are row numbers here, so `neardup explain out 1` would explain another document than a reader expects."""
+    told = "row numbers, as no id column was named; files have a column 'id'"
+    assert cli.main(["dedup", *files, "-o", "out"]) == 0
+    assert told in capsys.readouterr().out
+    assert cli.main(["dedup", *files, "--id-column", "id", "--on-duplicate-id", "first", "-o", "named"]) == 0
+    assert told not in capsys.readouterr().out
+
+
 def test_suffix(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--id-column", "id", "--on-duplicate-id", "suffix", "-o", "out"]
     assert cli.main(["dedup", *files, *words]) == 0
