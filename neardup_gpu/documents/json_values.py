@@ -51,12 +51,13 @@ def _decoded(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-_ESCAPES = re.compile(
+ESCAPES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves of a character
     rb"|(?P<lone>\\u[dD][cC][89a-fA-F][0-9a-fA-F])"
-    rb"|\\.",
+    rb"|\\(?:u[0-9a-fA-F]{4}|.)",
     re.DOTALL,
 )
+"""The escapes in a string of JSON; a lone one stands for half of a character that `to_line` could take for a byte."""
 
 
 def to_line(data: bytes) -> str:
@@ -65,7 +66,7 @@ def to_line(data: bytes) -> str:
     An escape of a surrogate, such as ``\\udcc3``, becomes one of U+FFFD.
     """
     if b"\\ud" in data or b"\\uD" in data:
-        data = _ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
+        data = ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -198,7 +199,7 @@ def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Co
         return [arrow_value(each, pa.field(target.name, kind.value_type), where, path) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
-            return _utf8(value) if target.nullable else value.encode()
+            return to_utf8(value) if target.nullable else value.encode()
         except UnicodeEncodeError:
             raise InputError(f"{where} is not valid UTF-8; correct the id.", path=path) from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):
@@ -223,7 +224,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _utf8(value: str) -> bytes:
+def to_utf8(value: str) -> bytes:
     """Return the bytes of a text as they were in the file, with U+FFFD for surrogates that were written as escapes."""
     try:
         return value.encode("utf-8", "surrogateescape")
