@@ -22,6 +22,8 @@ from ..records import dataclass
 from .raw_text import count_invalid, to_readable, to_string
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..data import Ragged
     from ..recipe import Recipe
 
@@ -103,7 +105,14 @@ def _of_code(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
     from .comments import numbers_of, table
 
     named = names.to_pylist() if hasattr(names, "to_pylist") else names
-    return numbers_of(named, recipe.shingles.language, count), *table()
+    return numbers_of(named, recipe.shingles.language, count), *table(recipe.unit.divides)
+
+
+def open_code(text: Ragged, recipe: Recipe, names: Any) -> np.ndarray:
+    """Return for each byte of code whether a comment or a string goes on there; see `comments.are_open`."""
+    from .comments import are_open, numbers_of
+
+    return are_open(text, numbers_of(names.to_pylist(), recipe.shingles.language, len(text)))
 
 
 def _of_chunks(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
