@@ -139,7 +139,7 @@ SAME = "the quick brown fox jumps over the lazy dog"
 
 
 def kept_values(source, tmp_path, column="v", by_tasks=False, keep="v:desc", **how):
-    """The values of the column that `keep` names, of the one document that stays of copies; and all warnings but one."""
+    """The values of the column that `keep` names, of the one document that stays of copies; and warnings, but one."""
     if by_tasks:
         folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
         workers = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
