@@ -259,13 +259,15 @@ class OwnTokens:
         """Call the function, and check the number of its results."""
         assert self.function is not None
         try:
-            rows = [list(row) for row in self.function(strings)] if strings else []
+            rows = [row if isinstance(row, str) else list(row) for row in self.function(strings)] if strings else []
         except MemoryError:
             raise
         except Exception as error:
             raise self._error(names, f"raised {type(error).__name__}: {error}") from error
         if len(rows) != len(strings):
             raise self._error(names, f"returned {len(rows):,} lists for {len(strings):,} texts")
+        if any(isinstance(row, str) for row in rows):
+            raise self._error(names, "returned a string in place of a list of tokens")
         return rows
 
     def _error(self, names: Any, what: str) -> InputError:
