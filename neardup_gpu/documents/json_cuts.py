@@ -6,6 +6,7 @@ The places of columns that an earlier run wrote, `columns.SEAMS` and `columns.MA
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -16,46 +17,56 @@ import pyarrow as pa
 from .columns import MARK_COLUMNS, SEAMS
 from .edits import Cuts
 from .json_blocks import Block
-from .json_values import ESCAPES, parsed, to_line, to_utf8
+from .json_values import parsed, to_line, to_utf8
 
 Moved = Callable[[pa.RecordBatch, Cuts, str], pa.RecordBatch]
 """Returns rows, of a text and columns of places in it, with the places that cuts leave in the column of text."""
 
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{]|[\]}]|[:,]', re.DOTALL)
 
+_DIGITS = np.zeros(256, np.int64)
+_DIGITS[np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)] = [*range(16), *range(10, 16)]
+
 
 def cut_lines(block: Block, cuts: Cuts | None, column: str, moved: Moved) -> Block:
     """Return the rows of a block without the spans that are cut out of the text of a column."""
-    rows = [] if cuts is None else np.flatnonzero(np.diff(cuts.offsets)).tolist()
-    if not rows:
+    rows = np.empty(0, np.int64) if cuts is None else np.flatnonzero(np.diff(cuts.offsets))
+    if len(rows) == 0:
         return block
     assert cuts is not None
-    parts, last = [], 0
-    for row in rows:
+    data, edits, places = block.data, list[tuple[int, int, bytes]](), np.zeros((len(rows), 2), np.int64)
+    for number, row in enumerate(rows.tolist()):
         start, stop = int(block.starts[row]), int(block.ends[row])
-        parts += [block.data[last:start], _cut_line(block.data[start:stop], cuts.of(row, row + 1), column, moved)]
-        last = stop
-    return Block.of(b"".join([*parts, block.data[last:]]), block.line, block.problems)
+        members = _members(data[start:stop])
+        first, last = members.get(column, (0, 0))
+        if data[start + first : start + first + 1] == b'"':  # unless the line has changed since
+            places[number] = start + first + 1, start + last - 1
+            edits += _moved_places(data[start:stop], members, cuts.of(row, row + 1), column, start, moved)
+    lengths = np.diff(cuts.offsets)[rows]
+    first_places, last_places = np.repeat(places, lengths, 0).T
+    spans = _in_strings(data, first_places, last_places, np.stack([cuts.begins, cuts.ends]))
+    edits += zip(*spans.tolist(), itertools.repeat(b""))
+    parts, last = [], 0
+    for begin, end, value in sorted(edits):
+        parts += [data[last:begin], value]
+        last = max(last, end)
+    return Block.of(b"".join([*parts, data[last:]]), block.line, block.problems)
 
 
-def _cut_line(line: bytes, cuts: Cuts, column: str, moved: Moved) -> bytes:
-    """Return a line without spans of a text, which is a member of its object."""
-    members = _members(line)
-    start, stop = members.get(column, (0, 0))
-    if line[start : start + 1] != b'"':  # the line has changed since
-        return line
-    edited = [(start, stop, _cut_string(line[start:stop], cuts))]
+def _moved_places(
+    line: bytes, members: dict[str, tuple[int, int]], cuts: Cuts, column: str, start: int, moved: Moved
+) -> list[tuple[int, int, bytes]]:
+    """Return where columns of places stand in a line that begins at `start`, with the values that cuts leave."""
+    edits = []
     for name in {SEAMS, *MARK_COLUMNS}.intersection(members):
-        begin, end = members[name]
+        (first, last), (begin, end) = members[column], members[name]
         with contextlib.suppress(pa.ArrowException):  # another program wrote what no column holds
             values = pa.array([parsed(to_line(line[begin:end]))])
-            text = to_utf8(parsed(to_line(line[start:stop])))
+            text = to_utf8(parsed(to_line(line[first:last])))
             batch = moved(pa.RecordBatch.from_pydict({column: [text], name: values}), cuts, column)
             if batch.column(name) != values:
-                edited.append((begin, end, json.dumps(batch.column(name)[0].as_py()).encode()))
-    for begin, end, value in sorted(edited, reverse=True):
-        line = line[:begin] + value + line[end:]
-    return line
+                edits.append((start + begin, start + end, json.dumps(batch.column(name)[0].as_py()).encode()))
+    return edits
 
 
 def _members(line: bytes) -> dict[str, tuple[int, int]]:
@@ -77,24 +88,32 @@ def _members(line: bytes) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _cut_string(string: bytes, cuts: Cuts) -> bytes:
-    """Return a string of JSON without spans of the text that it stands for."""
-    inner = string[1:-1]
-    escapes = [(found.start(), found.end(), _size(found[0])) for found in ESCAPES.finditer(inner)]
-    first, stop, size = np.array(escapes, np.int64).reshape(-1, 3).T
-    longer = np.append(0, np.cumsum(stop - first - size))  # bytes by which the escapes before a place are longer
-    places = first - longer[:-1]
-    begins, ends = (np.asarray(each) + longer[np.searchsorted(places, each)] for each in (cuts.begins, cuts.ends))
-    left, last = [], 0
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        left.append(inner[last:begin])
-        last = max(last, end)
-    return b'"' + b"".join(left) + inner[last:] + b'"'
+def _in_strings(data: bytes, first: np.ndarray, last: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return where places in texts are, given where the string of each text begins and ends in lines of JSON."""
+    begins, ends, sizes = _escapes(np.frombuffer(data, np.uint8))
+    longer = np.append(0, np.cumsum(ends - begins - sizes))  # bytes by which the escapes before a place are longer
+    of_text = first - longer[np.searchsorted(begins, first)] + places
+    return np.minimum(of_text + longer[np.searchsorted(begins - longer[:-1], of_text)], last)
 
 
-def _size(escape: bytes) -> int:
-    """Return the bytes of UTF-8 that an escape stands for; half of a character is read as U+FFFD."""
-    if escape[1:2] != b"u":
-        return 1
-    code = int(escape[2:6], 16)
-    return 4 if len(escape) > 6 else 1 + (code > 0x7F) + (code > 0x7FF)
+def _escapes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where each escape begins and ends, and the bytes of UTF-8 that it stands for.
+
+    Two halves of a character are one escape; half of one is read as U+FFFD.
+    """
+    slashes = np.flatnonzero(values == ord("\\"))
+    number = np.arange(len(slashes))
+    begins = np.append(True, np.diff(slashes) > 1)[: len(slashes)]
+    first = slashes[(number - np.maximum.accumulate(np.where(begins, number, 0))) % 2 == 0]
+    is_code = np.flatnonzero(values[first + 1] == ord("u"))
+    code = np.zeros(len(first), np.int64)
+    for place in range(2, 6):
+        code[is_code] = 16 * code[is_code] + _DIGITS[values[first[is_code] + place]]
+    stop, size = first + 2, np.ones(len(first), np.int64)
+    stop[is_code] += 4
+    size += (code > 0x7F).astype(np.int64) + (code > 0x7FF)
+    half = code >> 10
+    pair = np.flatnonzero((half[:-1] == 0xD800 >> 10) & (half[1:] == 0xDC00 >> 10) & (first[1:] == stop[:-1]))
+    stop[pair], size[pair] = stop[pair + 1], 4
+    first, stop, size = (np.delete(each, pair + 1) for each in (first, stop, size))
+    return first, stop, size

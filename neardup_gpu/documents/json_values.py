@@ -51,13 +51,12 @@ def _decoded(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-ESCAPES = re.compile(
+_ESCAPES = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves of a character
     rb"|(?P<lone>\\u[dD][cC][89a-fA-F][0-9a-fA-F])"
-    rb"|\\(?:u[0-9a-fA-F]{4}|.)",
+    rb"|\\.",
     re.DOTALL,
 )
-"""The escapes in a string of JSON; a lone one stands for half of a character that `to_line` could take for a byte."""
 
 
 def to_line(data: bytes) -> str:
@@ -66,7 +65,7 @@ def to_line(data: bytes) -> str:
     An escape of a surrogate, such as ``\\udcc3``, becomes one of U+FFFD.
     """
     if b"\\ud" in data or b"\\uD" in data:
-        data = ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
+        data = _ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
     return data.decode("utf-8", "surrogateescape")
 
 
