@@ -60,7 +60,7 @@ def _moved_places(
     edits = []
     for name in {SEAMS, *MARK_COLUMNS}.intersection(members):
         (first, last), (begin, end) = members[column], members[name]
-        with contextlib.suppress(pa.ArrowException):  # another program wrote what no column holds
+        with contextlib.suppress(pa.ArrowException, OverflowError):  # another program wrote what no column holds
             values = pa.array([parsed(to_line(line[begin:end]))])
             text = to_utf8(parsed(to_line(line[first:last])))
             batch = moved(pa.RecordBatch.from_pydict({column: [text], name: values}), cuts, column)
