@@ -30,6 +30,7 @@ import neardup_gpu as nd
 
 Pairs = set[frozenset[int]]
 Made = tuple[list[str], Pairs]
+Kind = Callable[[Path], tuple[list[Any], Pairs]]
 
 NAMES = re.compile(r"\b[A-Za-z_]\w*\b")
 WORDS = ((5, 0.8), (5, 0.3), (3, 0.8), (3, 0.3), (2, 0.8), (2, 0.5), (2, 0.3), (1, 0.8), (1, 0.6), (1, 0.5), (1, 0.4))
@@ -95,6 +96,17 @@ def passages(folder: Path, length: int, replaced: int, swapped: int) -> Made:
         return " ".join(changed)
 
     return copies([" ".join(text[20 : 20 + length]) for text in texts if len(text) >= 60], edited)
+
+
+def token_ids(folder: Path) -> tuple[list[list[int]], Pairs]:
+    """Return the sentences as ids of byte pairs, 8,000 in all, that were learnt from the articles."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.train_from_iterator(articles(folder)[0], trainers.BpeTrainer(vocab_size=8000, show_progress=False))
+    texts, truth = passages(folder, 25, 2, 1)
+    return [each.ids for each in tokenizer.encode_batch(texts)], truth
 
 
 def posts(folder: Path) -> Made:
@@ -180,11 +192,12 @@ def letters(*settings: tuple[int, float]) -> list[dict[str, Any]]:
     return words(*settings, tokens="letters")
 
 
-KINDS: dict[str, tuple[Callable[[Path], Made], list[dict[str, Any]]]] = {
+KINDS: dict[str, tuple[Kind, list[dict[str, Any]]]] = {
     "articles": (articles, words((5, 0.8), (5, 0.5), (5, 0.3))),
     "versions": (versions, words((5, 0.9), (5, 0.8), (5, 0.5), (5, 0.3))),
     "sentences": (lambda folder: passages(folder, 25, 2, 1), words(*WORDS)),
     "titles": (lambda folder: passages(folder, 9, 1, 0), words(*WORDS)),
+    "token ids": (token_ids, words(*WORDS, tokens="ids")),
     "posts": (posts, words(*WORDS)),
     "excerpts": (
         excerpts,
@@ -209,7 +222,7 @@ KINDS: dict[str, tuple[Callable[[Path], Made], list[dict[str, Any]]]] = {
 """How texts and their pairs are made, and the settings to try, by kind."""
 
 
-def measured(texts: list[str], truth: Pairs, setting: dict[str, Any]) -> tuple[float, float]:
+def measured(texts: list[Any], truth: Pairs, setting: dict[str, Any]) -> tuple[float, float]:
     """Return the share of pairs that are found, and the share of found pairs that are right."""
     recipe = nd.Recipe(method=setting.get("method", "exact"), threshold=setting["threshold"], max_partners=None)
     of_shingles = {name: setting[name] for name in ("tokens", "shingle_size", "fold", "language") if name in setting}
@@ -229,7 +242,7 @@ def main() -> None:
     for kind in [given.only] if given.only else KINDS:
         make, settings = KINDS[kind]
         texts, truth = make(given.corpora)
-        length = median(len(text.split()) for text in texts)
+        length = median(len(text.split() if isinstance(text, str) else text) for text in texts)
         for setting in settings:
             found, right = measured(texts, truth, setting)
             named = ", ".join(f"{name} {value}" for name, value in setting.items())

@@ -268,6 +268,7 @@ def test_a_function_that_has_changed_is_not_taken():
     ("function", "message"),
     [
         (lambda texts: [["a"]], "returned 1 lists for 3 texts"),
+        (lambda texts: texts, "returned a string in place of a list of tokens"),
         (lambda texts: [[1 / 0] for _ in texts], "raised ZeroDivisionError: division by zero"),
         (lambda texts: None, "raised TypeError: 'NoneType' object is not iterable"),
         (lambda texts: [[1.5] for _ in texts], "gives tokens that are neither all strings nor all 64-bit integers"),

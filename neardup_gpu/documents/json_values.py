@@ -198,7 +198,7 @@ def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Co
         return [arrow_value(each, pa.field(target.name, kind.value_type), where, path) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
-            return _utf8(value) if target.nullable else value.encode()
+            return to_utf8(value) if target.nullable else value.encode()
         except UnicodeEncodeError:
             raise InputError(f"{where} is not valid UTF-8; correct the id.", path=path) from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):
@@ -223,7 +223,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _utf8(value: str) -> bytes:
+def to_utf8(value: str) -> bytes:
     """Return the bytes of a text as they were in the file, with U+FFFD for surrogates that were written as escapes."""
     try:
         return value.encode("utf-8", "surrogateescape")

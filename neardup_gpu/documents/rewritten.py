@@ -2,7 +2,7 @@
 
 Each file of the input becomes a file of the same name with another extension. With a size, the rows of all files follow
 one another in ``part-00000`` and so on; each part ends once it has that size. Lines of JSON keep their bytes if they
-become lines of JSON again and nothing is cut out of any text.
+become lines of JSON again without a new column. Where a text is cut, only its string changes.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
+from .json_blocks import Block
+from .json_cuts import cut_lines
 from .jsonlines import JsonLines
 from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
@@ -118,6 +120,12 @@ def write_rewritten(
     if schema is not None:
         schema = with_fields(schema, added)
 
+    has_lines = kind.startswith("jsonl") and not added and (edits.cuts is None or not documents._policy.integers)
+
+    def as_lines(block: Block, part: Edits) -> Iterator[bytes]:
+        cuts, moved = part.cuts_of_kept(), partial(with_moved_places, encoding=None)
+        return cut_lines(block.select(part.keep), cuts, documents.text_columns[0], moved).in_pieces(files.step)
+
     def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
         column, encoding = documents.text_columns[0], documents._policy.encoding
         if extracts:
@@ -126,8 +134,8 @@ def write_rewritten(
         if edits.marks is not None:
             return with_marks(batch, cuts, edits.marks)
         if not extracts:
-            batch = with_moved_marks(batch, cuts)
-            batch = batch if edits.seams is not None else with_moved_seams(batch, cuts, column, encoding)
+            seams = edits.seams is not None
+            batch = with_moved_marks(batch, cuts) if seams else with_moved_places(batch, cuts, column, encoding)
         return with_cuts(batch, cuts, column, encoding)
 
     def own_schema(reader: Reader) -> pa.Schema:
@@ -138,10 +146,9 @@ def write_rewritten(
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _OutputFiles(folder, kind, how.most_bytes)
+    pieces_of = partial(_pieces, kind=kind, lines=as_lines if has_lines else None, cut=cut)
     if how.most_bytes is not None:
-        with closing(
-            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, own_schema, files.step, cut), _size_of)
-        ) as pieces:
+        with closing(over_readers(readers, lambda i: pieces_of(readers[i], parts[i], own_schema), _size_of)) as pieces:
             made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
             files.write(made, schema, (piece for _, piece in pieces))
     else:
@@ -149,7 +156,7 @@ def write_rewritten(
         def write(reader: Reader, part: EditQueue, name: str) -> None:
             own = schema if schema is not None or kind.startswith("jsonl") else own_schema(reader)
             of_rows = own_schema if own is None else lambda _: own
-            with closing(in_order(_pieces(reader, part, kind, of_rows, files.step, cut), _size_of)) as pieces:
+            with closing(in_order(pieces_of(reader, part, of_rows), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
@@ -262,19 +269,14 @@ def _stem(name: str) -> str:
 def _pieces(
     reader: Reader,
     queue: EditQueue,
-    kind: str,
     schema_for: Callable[[Reader], pa.Schema],
-    most_bytes: int,
+    kind: str,
+    lines: Callable[..., Iterator[bytes]] | None,
     cut: Callable[..., pa.RecordBatch],
 ) -> Iterator[Step[Piece]]:
-    """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
-    if (
-        isinstance(reader, JsonLines)
-        and kind.startswith("jsonl")
-        and queue.edits.cuts is None
-        and not queue.edits.columns
-    ):
-        return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
+    """Return the kept rows of a reader; those of lines of JSON as `lines` returns them, if it is given."""
+    if lines is not None and isinstance(reader, JsonLines):
+        return kept_rows(reader, queue, lines)
     own = schema_for(reader)
     _check(own, kind, reader.name)
     new = {*queue.edits.columns, *([] if EXTRACTED in reader.schema.names else [EXTRACTED])}
@@ -349,6 +351,11 @@ def with_moved_seams(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: s
         return batch
     field = batch.schema.field(place)
     return batch.set_column(place, field, seams_as_text(new_seams(cuts, seams)).cast(field.type))
+
+
+def with_moved_places(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
+    """Return rows whose columns of seams and of marks have the places in the text that cuts leave of a column."""
+    return with_moved_seams(with_moved_marks(batch, cuts), cuts, column, encoding)
 
 
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:

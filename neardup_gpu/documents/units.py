@@ -16,14 +16,16 @@ import pyarrow as pa
 from ..data import Ragged, arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
+from ..recipe import Recipe
 from ..records import dataclass
 from ..settings import refuse_unused
 from ..text import boundaries
 from ..text.boundaries import Spans, full, grouped, read_only
+from ..text.token_kinds import open_code
 from ..text.unit_options import Unit
 from .ahead import ahead
 from .batches import spans_of
-from .edits import Cuts, Edits
+from .edits import Cuts, Edits, inside
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder, steps_of
 from .rewritten import EXTRACTED, check_writing
@@ -127,7 +129,7 @@ class Units:
 
 def units_in(
     documents: Documents,
-    unit: Unit,
+    recipe: Recipe,
     columns: Iterable[str],
     max_bytes: int,
     *,
@@ -139,14 +141,15 @@ def units_in(
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     `with_gaps` is that of `divided`.
     """
-    made = _units_in(documents, unit, columns, max_bytes, at_least_one, with_gaps)
-    return ahead(made) if unit.divides and own_threads() > 1 else made
+    made = _units_in(documents, recipe, columns, max_bytes, at_least_one, with_gaps)
+    return ahead(made) if recipe.unit.divides and own_threads() > 1 else made
 
 
 def _units_in(
-    documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, at_least_one: bool, with_gaps: bool
+    documents: Documents, recipe: Recipe, columns: Iterable[str], max_bytes: int, at_least_one: bool, with_gaps: bool
 ) -> Iterator[Units]:
     """Yield what `units_in` yields, in the caller's thread."""
+    unit = recipe.unit
     size, step = unit.grouped
     batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
     first = next(batches, None)
@@ -155,7 +158,7 @@ def _units_in(
     while first is not None:
         if unit.divides and len(documents.text_columns) > 1:
             first = replace(first, text=_with_blank_lines(first.text))
-        yield divided(first, unit, with_gaps) if unit.divides else Units(first.text, first)
+        yield divided(first, recipe, with_gaps) if unit.divides else Units(first.text, first)
         first = next(batches, None)
 
 
@@ -171,13 +174,15 @@ def _with_blank_lines(text: Ragged) -> Ragged:
     return Ragged._trusted(read_only(values), text.offsets)
 
 
-def divided(batch: Batch, unit: Unit, with_gaps: bool = False) -> Units:
+def divided(batch: Batch, recipe: Recipe, with_gaps: bool = False) -> Units:
     """Divide the documents of a batch. Parts of nothing but white space and control characters are not units.
 
     If `with_gaps`, the text of lines and paragraphs is that of the batch, and what divides two units follows the first
-    one: nothing is copied, and words of consecutive units are found in less time.
+    one: nothing is copied, and words of consecutive units are found in less time. Of code, the text of a unit that
+    begins or ends inside a comment or a string is blank, so that it is never cut: without it, what follows would have
+    other tokens.
     """
-    text = batch.text
+    text, unit = batch.text, recipe.unit
     values, offsets = text.values[text.offsets[0] : text.offsets[-1]], text.offsets - text.offsets[0]
     spans: Spans = getattr(boundaries, unit.boundaries)(values, offsets)
     document = np.repeat(np.arange(batch.num_rows), np.diff(np.searchsorted(spans.begin, offsets)))
@@ -199,6 +204,12 @@ def divided(batch: Batch, unit: Unit, with_gaps: bool = False) -> Units:
         first = spans.begin[0]
         rows = Ragged._trusted(read_only(values[first:]), read_only(np.append(spans.begin, len(values)) - first))
         return Units(rows, batch, places, spans.end - first)
+    if recipe.shingles.tokens == "code" and recipe.method.equal_by is None and not unit.overlaps:
+        is_open = open_code(Ragged._trusted(values, offsets), recipe, batch.ids)
+        blank = is_open[spans.begin]
+        follows = spans.end < offsets[document + 1]
+        blank[follows] |= is_open[spans.end[follows]]
+        values = np.where(inside(spans.begin[blank], spans.end[blank], len(values)), np.uint8(ord(" ")), values)
     return Units(_texts(values, spans), batch, places)
 
 

@@ -346,7 +346,7 @@ class Adding:
     def _pieces(self, documents: Documents, done: int) -> Iterator[_AddedPiece]:
         """The same before they are sketched; none reaches beyond the documents of a commit."""
         skip, room = done, self._commit_every
-        with closing(units_in(documents, self._opened.recipe.unit, list(self._types), BATCH_BYTES)) as batches:
+        with closing(units_in(documents, self._opened.recipe, list(self._types), BATCH_BYTES)) as batches:
             for units in batches:
                 batch, rows = units.batch, Span.of_documents(units.text.offsets, units.ids)
                 start = min(skip, batch.num_rows)

@@ -134,9 +134,9 @@ def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, colu
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
-        batch, unit = Batch(0, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), 0, {}), opened.recipe.unit
-        queries = Queries.of(divided(batch, unit) if unit.divides else Units(batch.text, batch))
-        found, notes = answer(manifest, snapshot, queries, opened.recipe, runtime)
+        batch, recipe = Batch(0, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), 0, {}), opened.recipe
+        queries = Queries.of(divided(batch, recipe) if recipe.unit.divides else Units(batch.text, batch))
+        found, notes = answer(manifest, snapshot, queries, recipe, runtime)
         return _answer_of(with_columns(found, manifest, snapshot, columns), notes, manifest)
 
 
@@ -153,7 +153,7 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
         recipe, tables, notes = opened.recipe, list[pa.Table](), list[Note]()
         for name in recipe.within:
             documents._check_plain(name, "within")
-        for units in units_in(documents, recipe.unit, recipe.within, AT_ONCE):
+        for units in units_in(documents, recipe, recipe.within, AT_ONCE):
             words = None
             if recipe.within:
                 words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)

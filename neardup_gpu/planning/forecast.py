@@ -327,7 +327,7 @@ def load_of(sources: Sources, check: int, recipe: Recipe | None = None, *, ask: 
         None if nothing says it and no question is allowed.
     """
     unit = Unit() if recipe is None else recipe.unit
-    found = [_extent(each, ask, unit) for each in sources.each_set]
+    found = [_extent(each, ask, recipe) for each in sources.each_set]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
@@ -370,7 +370,7 @@ USUAL_ID = 24
 """Bytes of an id that is not a number, if no id is read."""
 
 
-def _extent(documents: Documents, ask: bool, unit: Unit) -> _SourceExtent | None:
+def _extent(documents: Documents, ask: bool, recipe: Recipe | None) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -404,8 +404,8 @@ def _extent(documents: Documents, ask: bool, unit: Unit) -> _SourceExtent | None
             if rows is None:
                 rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
             num_bytes = num_bytes or rows * text // batch.num_rows
-            if unit.divides:
-                rows = max(rows, rows * len(divided_batch(batch, unit).text) // batch.num_rows)
+            if recipe is not None and recipe.unit.divides:
+                rows = max(rows, rows * len(divided_batch(batch, recipe).text) // batch.num_rows)
     if rows is None:
         return None
     return _SourceExtent(rows, num_bytes, id_bytes, held, largest)

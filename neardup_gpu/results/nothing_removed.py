@@ -1,4 +1,4 @@
-"""Why a job removed nothing: one sentence for each reason that applies.
+"""Why a job removed nothing, or, of short texts, little: one sentence for each reason that applies.
 
 The reasons follow from the numbers of words of all documents, from the recipe, and from the first texts of the input.
 A job in memory and a job as tasks count words in the same way, so that they name the same reasons.
@@ -69,12 +69,12 @@ def merged(parts: Iterable[Sizes]) -> list[list[int]]:
 
 
 def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_reference: Sizes | None) -> list[str]:
-    """Name the reasons for which a job removed nothing, and log each of them.
+    """Name the reasons for which a job removed nothing, and log each of them. Short texts are named in any case.
 
     Parameters
     ----------
     removed : int
-        How many documents were removed; there are no reasons unless it is 0.
+        How many documents were removed.
     recipe : Recipe
     sources : Sources
         The first texts of the input are read again if it can be read again.
@@ -84,16 +84,19 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
     Returns
     -------
     list of str
-        Empty if something was removed, or if no reason is known.
+        Empty if no reason is known.
     """
-    if removed:
-        return []
     found = [NO_DOCUMENTS]
-    if of_input:
+    if removed:
+        found = [] if recipe.only_equal else _of_short("the input", of_input, recipe)
+    elif of_input:
         found = [] if recipe.only_equal else [*_of_sizes(recipe, of_input, of_reference)]
         found += _of_texts(sources) if recipe.shingles.token_kind.holds == "text" else []
     for line in found:
-        log.warning("nothing was removed: %s", line)
+        if removed:
+            log.info("short texts: %s", line)
+        else:
+            log.warning("nothing was removed: %s", line)
     return found
 
 
@@ -116,26 +119,31 @@ def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
             f"{empty:,} of {count(total, 'document')} of {name} {_have(empty)} no {noun}s: "
             "check which columns hold the text"
         )
-    width = recipe.shingles.size
+    return found + _of_short(name, sizes, recipe)
+
+
+def _of_short(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
+    """Say that nearly all documents of a set are too short for the shingles and the threshold, if they are."""
+    width, noun = recipe.shingles.size, recipe.shingles.token_kind.noun
+    total, empty = _number(sizes), _number(sizes, most=0)
     short = _number(sizes, most=width - 1) - empty
     if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
-        found.append(
+        return [
             f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s {'is' if short == 1 else 'are'} "
             "shorter than a shingle of "
             f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size); "
             "docs/how_to/choose.md has settings for short texts"
-        )
-        return found
+        ]
     most = _spoiled_by_one(recipe)
     fragile = _number(sizes, most=most) - empty
     if total > empty and fragile >= MOST * (total - empty):
-        found.append(
+        return [
             f"{fragile:,} of {count(total - empty, 'document')} of {name} with {noun}s {_have(fragile)} at most {most} "
             f"{noun}s, "
             f"where one changed {noun} leaves a resemblance below {recipe.threshold}; docs/how_to/choose.md has "
             "settings for short texts"
-        )
-    return found
+        ]
+    return []
 
 
 def _have(number: int) -> str:

@@ -164,7 +164,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Known reasons why nothing was removed, one sentence each; empty if something was removed.
+        """Remarks, such as one on short texts, and known reasons why nothing was removed: one sentence each.
 
         Examples
         --------

@@ -663,11 +663,11 @@ def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> l
 
 
 def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
-    """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
+    """Return remarks about columns that are compared, and those of `reasons`."""
     remarks = remarks_of(recipe, sources, counts)
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
-    if removed or facts.places is not None:
+    if facts.places is not None:
         return remarks
     against = sources.reference is not None
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None

@@ -177,7 +177,7 @@ class TextRows(GrowingRows):
         """Yield the units of all batches, in the order of the first reading, and the words of their groups."""
         groups = GroupWords(self._recipe, alone=True)
         for number, documents in enumerate(self._opened().in_order):
-            for units in units_in(documents, self._recipe.unit, self._recipe.within, self._most):
+            for units in units_in(documents, self._recipe, self._recipe.within, self._most):
                 yield units, groups.of(units, number)[0]
 
     def _make(self, units: Units, rows: np.ndarray) -> Ragged:

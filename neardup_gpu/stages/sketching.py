@@ -284,7 +284,7 @@ class Sketcher:
             wanted = [*own, *self.recipe.compared_columns]
             units = units_in(
                 documents,
-                self.recipe.unit,
+                self.recipe,
                 wanted,
                 most,
                 at_least_one=self.store is not None,

@@ -278,7 +278,7 @@ def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtim
         return waiting if common is None else without_common(waiting, common.tokens)
 
     first = 0
-    for units in units_in(slice.open(), recipe.unit, (), batch_bytes(recipe, runtime)):
+    for units in units_in(slice.open(), recipe, (), batch_bytes(recipe, runtime)):
         stop = first + len(units.text)
         begin, end = np.searchsorted(rows, [first, stop])
         found = chosen_text(units.text, rows[begin:end] - first)

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..data import Ragged
+from ..kernels import code
+from ..kernels._cpu import shares
 from ..kernels.code import AFTER_NO_WORD, AFTER_SPACE, AT_LINE_START, COMMENT, ESCAPE, FIRST, LETTER, LINE, NESTED
 from .languages import language_of
 from .raw_text import BORDER_BYTES
@@ -113,12 +116,16 @@ class PackedRules(NamedTuple):
 
 
 @cache
-def table() -> PackedRules:
-    """Pack the rules of all languages; each also has one for borders between columns."""
+def table(of_parts: bool = False) -> PackedRules:
+    """Pack the rules of all languages; each also has one for borders between columns.
+
+    If `of_parts`, texts are parts of documents, and begin outside of comments and strings; see `are_open`.
+    """
     rules, firsts, openings = [], [0], []
     for of_language in ([], *RULES.values()):
         packed = [(BORDER_BYTES, b"", COMMENT)]
         packed += [(opening.encode(), closing.encode(), flags) for opening, closing, flags in of_language]
+        packed = [(opening, closing, flags & ~(FIRST * of_parts)) for opening, closing, flags in packed]
         rules += [
             (int.from_bytes(opening, "little"), int.from_bytes(closing, "little"), len(closing) << 8 | len(opening), f)
             for opening, closing, f in packed
@@ -127,3 +134,36 @@ def table() -> PackedRules:
         bits = sum(1 << byte for byte in {opening[0] for opening, _, _ in packed})
         openings.append([(bits >> 64 * word) % 2**64 for word in range(4)])
     return PackedRules(np.array(rules, np.uint64), np.array(firsts, np.int64), np.array(openings, np.uint64))
+
+
+def are_open(text: Ragged, languages: np.ndarray) -> np.ndarray:
+    """Return for each byte whether a comment or a string of the document has begun before it and goes on there.
+
+    Parameters
+    ----------
+    text : Ragged of uint8
+    languages : array of uint8, shape (documents,)
+        See `numbers_of`.
+
+    Returns
+    -------
+    array of bool, shape (bytes,)
+    """
+    values, offsets, (rules, firsts, openings) = text.values, text.offsets, table()
+    bounds, found = shares(offsets), np.zeros(len(values), np.uint8)
+    counts, invalid = np.zeros(len(languages), np.int64), np.zeros(len(bounds) - 1, np.int64)
+    every = rules | np.array([0, 0, 0, COMMENT], np.uint64)  # strings are looked for as well
+    code._clear_documents(
+        len(bounds) - 1, values, offsets, bounds, languages, (every, firsts, openings), found, counts, invalid
+    )
+    begins_open = np.zeros(len(values), bool)
+    for number, of_language in enumerate(RULES.values(), 1):
+        for end in (closing.encode() for _, closing, flags in of_language if flags & FIRST):
+            for d in np.flatnonzero(languages == number).tolist():
+                before = values[offsets[d] : offsets[d + 1]].tobytes().partition(end)
+                found[offsets[d] :][: len(before[0] + before[1])] = 1
+                begins_open[offsets[d] :][:1] = offsets[d] < offsets[d + 1]
+    result = found != 0
+    result[1:] &= found[:-1] != 0
+    result[offsets[:-1][np.diff(offsets) > 0]] = False
+    return result | begins_open

@@ -22,6 +22,8 @@ from ..records import dataclass
 from .raw_text import count_invalid, to_readable, to_string
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..data import Ragged
     from ..recipe import Recipe
 
@@ -103,7 +105,14 @@ def _of_code(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
     from .comments import numbers_of, table
 
     named = names.to_pylist() if hasattr(names, "to_pylist") else names
-    return numbers_of(named, recipe.shingles.language, count), *table()
+    return numbers_of(named, recipe.shingles.language, count), *table(recipe.unit.divides)
+
+
+def open_code(text: Ragged, recipe: Recipe, names: Any) -> np.ndarray:
+    """Return for each byte of code whether a comment or a string goes on there; see `comments.are_open`."""
+    from .comments import are_open, numbers_of
+
+    return are_open(text, numbers_of(names.to_pylist(), recipe.shingles.language, len(text)))
 
 
 def _of_chunks(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
@@ -250,13 +259,15 @@ class OwnTokens:
         """Call the function, and check the number of its results."""
         assert self.function is not None
         try:
-            rows = [list(row) for row in self.function(strings)] if strings else []
+            rows = [row if isinstance(row, str) else list(row) for row in self.function(strings)] if strings else []
         except MemoryError:
             raise
         except Exception as error:
             raise self._error(names, f"raised {type(error).__name__}: {error}") from error
         if len(rows) != len(strings):
             raise self._error(names, f"returned {len(rows):,} lists for {len(strings):,} texts")
+        if any(isinstance(row, str) for row in rows):
+            raise self._error(names, "returned a string in place of a list of tokens")
         return rows
 
     def _error(self, names: Any, what: str) -> InputError:
