@@ -353,7 +353,7 @@ def _write(
 
 
 def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
-    """How the kept rows of each slice of the input are written; `extents` are those of these slices."""
+    """Return how the kept rows of each slice of the input are written; `extents` has an extent for each."""
     writing, mine = job.writing, job.slices[job.num_known :]
     if not writing.rewrites:
         return [results.Written(writing)] * len(mine)
