@@ -234,7 +234,7 @@ def test_dates_that_are_categories() -> None:
     assert earlier(plain, pa.array(["spring"], pa.large_string())) == by_text
     with pytest.raises(InputError, match="column 'day' has its categories in different orders"):
         earlier(ordered, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(order[::-1]), ordered=True))
-    with pytest.raises(InputError, match="column 'day' holds list.*date needs strings"):
+    with pytest.raises(InputError, match=r"column 'day' holds list.*date needs strings"):
         earlier(pa.array([[1], [2]]))
 
 
