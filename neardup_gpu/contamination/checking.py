@@ -52,7 +52,7 @@ def check_again(folder: Path, hits_only: bool) -> str:
         against = report.get("against", [])
         in_memory = paths is None or any(each["format"] == "memory" for each in (source, *against))
     if in_memory:
-        return "; no scan was made again, as the training text or the evaluation sets were in memory"
+        return " (no scan was made again: the training text or the evaluation sets were in memory)"
     hits, table = (read_table(folder / f"{name}.parquet") for name in TABLES)
     only = one_array(hits["id"]).unique()
     sets = opened_sets([path if is_uri(path) else unescaped(path) for path in paths]) if paths else []
@@ -72,8 +72,8 @@ def _told(found: Contamination, hits_only: bool) -> str:
     counts = found.counts
     number, hits = count(counts["documents"], "document"), count(counts["hits"], "hit")
     if hits_only:
-        return f", and its {hits}, by a scan of {number} alone: no document without a listed hit was looked through"
-    return f", and its {hits} and verdicts, by another scan of {number}"
+        return f", and its {hits} (by a scan of {number} alone: no document without a listed hit was looked through)"
+    return f", and its {hits} and verdicts (by another scan of {number})"
 
 
 def _compare(folder: Path, stored: Any, found: Any, what: str) -> None:

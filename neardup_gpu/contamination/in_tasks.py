@@ -30,7 +30,7 @@ from ..store.exchange import read_partition
 from ..store.places import Place
 from ..tasks.begin import begun, hand_on
 from ..tasks.columns import name_of, save_tables, tables_of, type_named
-from ..tasks.driver import Job, extent_in, how_written, offsets_in, skipped_rows
+from ..tasks.driver import Job, extents_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
 from ..tasks.work import Files, Stage, Work, file_name, plain
@@ -79,7 +79,7 @@ def in_tasks(
             scanned = work.repairing(lambda: _scanned(job, searched))
         if action != "list":
             with work.told_as("write"):
-                extents = [extent_in(facts) for facts in searched.facts]
+                extents = extents_in(job, searched)
                 hit = scanned.findings.counts["documents_hit"]
                 calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
                 written = work.stage("write", write, calls, after=[searched], covers=covers)
@@ -197,7 +197,7 @@ def _scanned(job: Job, searched: Stage) -> Scanned:
         If no document can be read.
     """
     place, texts, joined = job.work.place, xxhash.xxh3_128(), Findings()
-    extents = [extent_in(facts) for facts in searched.facts]
+    extents = extents_in(job, searched)
     names = zip(searched.names("found"), searched.names("texts"), strict=True)
     for (found, fingerprints), facts, slice, offset in zip(
         names, searched.facts, job.slices, offsets_in(job, extents), strict=True

@@ -49,6 +49,7 @@ from .reading import reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 from .seams import moved, new_seams, seams_as_text, seams_of
 from .stream import Documents
+from .textfiles import TextFiles
 from .writing_options import OUTPUT_FORMATS, Writing, format_for
 
 Piece: TypeAlias = pa.RecordBatch | bytes
@@ -214,7 +215,8 @@ def check_writing(documents: Documents, how: Writing) -> None:
     Raises
     ------
     InputError
-        For columns that this format cannot hold, as far as types are known by then.
+        For columns that this format cannot hold, as far as types are known by then. Text files that are not UTF-8 are
+        refused as they are read if they were to become lines of JSON.
     ParameterError
         If rows of several splits, or of folders that stand for values of a column, would come together in a file.
     """
@@ -227,6 +229,8 @@ def check_writing(documents: Documents, how: Writing) -> None:
             "run on each of them"
         )
     for reader in documents._readers:
+        if isinstance(reader, TextFiles):
+            reader.needs_strings = kind.startswith("jsonl")
         if not reader.infers_types:
             _check(reader.kept_schema(), kind, reader.name)
     if not documents._readers[0].infers_types:

@@ -57,6 +57,7 @@ class TextFiles(Reader):
         self.ids = relative_names(files) if ids is None else ids
         self.seen: list[Seen | None] = [None] * len(files)  # when each is first looked at
         self.are_strings = policy.holds != "bytes"  # whether all texts that have been read are UTF-8
+        self.needs_strings = False  # whether a text that is not UTF-8 could not be written
 
     @property
     def stripped_pages(self) -> int:
@@ -147,13 +148,15 @@ class TextFiles(Reader):
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> ReadRows:
         ids = pa.array([self.ids[row] for row in rows], pa.string())
         arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
-        if self.are_strings:
+        found = ReadRows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), np.array(rows, np.int64))
+        if self.needs_strings:
+            self._strings_of(found)
+        elif self.are_strings:
             try:
                 arrays[1].cast(pa.large_string())  # which looks at each byte, and copies none
             except pa.ArrowInvalid:
                 self.are_strings = False
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
-        return ReadRows(batch, np.array(rows, np.int64))
+        return found._replace(batch=found.batch.select(schema.names))
 
     def stored(self) -> Iterator[Items[int]]:
         return map(Items, self._runs())
@@ -195,11 +198,21 @@ class TextFiles(Reader):
             try:
                 text.decode()
             except UnicodeDecodeError as error:
+                wrong = f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}"
+                if self.needs_strings:
+                    raise not_for_json(wrong) from None
                 raise InputError(
-                    f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
-                    f"string; convert it, name its encoding, or {WRITTEN_ANEW}."
+                    f"{wrong}, so its text cannot become a string; convert it, name its encoding, or {WRITTEN_ANEW}."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
+
+
+def not_for_json(wrong: str) -> InputError:
+    """Return the error for text that is not UTF-8 and was to become lines of JSON."""
+    return InputError(
+        f"{wrong}, which JSON lines cannot hold; name its encoding with encoding='windows-1252' or another label, or "
+        "write Parquet with output_format='parquet'."
+    )
 
 
 def _too_long(file: File, most: int) -> InputError:

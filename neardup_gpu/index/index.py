@@ -790,7 +790,10 @@ class Index:
         self._opened.check_open()
         kind = self._opened.manifest.keeps.tokens
         if kind is None:
-            raise InputError(f"{self.folder}: keeps no tokens to find passages by; make an index with keep_tokens=True")
+            raise InputError(
+                f"{self.folder}: keeps no tokens to find passages by; make a new index by `neardup index create "
+                "--keep-tokens`, or by Index.create with keep_tokens"
+            )
         if "tokens" in settings:
             raise ParameterError(f"tokens: those that the index keeps are {kind}; leave it out")
         how = settings_of(PassageSettings, "passages", settings | {"tokens": kind})

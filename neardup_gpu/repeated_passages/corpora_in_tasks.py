@@ -20,7 +20,7 @@ from ..engine.contract import Runtime
 from ..records import dataclass
 from ..store.places import Place
 from ..tasks.columns import load, save, save_tables, tables_of
-from ..tasks.driver import Job, extent_in, offsets_in, skipped_rows
+from ..tasks.driver import Job, extents_in, offsets_in, skipped_rows
 from ..tasks.work import Files, Stage, file_name, plain
 from .corpus import CorpusColumns, Stretches, TokenCorpus, corpus_of
 
@@ -85,7 +85,7 @@ class CorporaInTasks:
     def _corpora(self, stage: Stage) -> list[TokenCorpus]:
         """Join the corpora of all slices, by input."""
         job, parts = self.job, []
-        extents = [extent_in(facts) for facts in stage.facts]
+        extents = extents_in(job, stage)
         offsets = offsets_in(job, extents)
         for number, (slice, offset) in enumerate(zip(job.slices, offsets, strict=True)):
             part = self.load(number, stage.facts[number])

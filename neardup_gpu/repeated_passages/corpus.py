@@ -22,7 +22,7 @@ from ..engine.heap import give_back
 from ..engine.memory import check_memory
 from ..recipe import Recipe
 from ..report import count
-from ..results.by_value import FILE, as_text
+from ..results.by_value import FILE, as_text, check_by
 from ..stages import count_tokens
 from ..stages.conditions import group_words
 from ..stages.sketching import text_of
@@ -65,6 +65,15 @@ class CorpusColumns(NamedTuple):
     def names(self) -> list[str]:
         """All columns of the input among them."""
         return [*self.within, *self.order, *([] if self.by is None or self.by == FILE else [self.by])]
+
+    def check(self, documents: Documents, date: str | None = None) -> None:
+        """Raise InputError for a column that the documents lack, or whose values cannot be compared."""
+        for name in self.within:
+            documents._check_plain(name, "within")
+        if date is not None:
+            documents._check_plain(date, "date")
+        if self.by is not None:
+            check_by(self.by, documents)
 
 
 class Stretches(NamedTuple):

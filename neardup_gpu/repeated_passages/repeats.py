@@ -163,8 +163,8 @@ def check_windows(
     ------
     ParameterError
     """
-    if memory is None:
-        return
+    if memory is None or (bytes_per_token + WINDOW_BYTES) * len(tokens) <= memory:
+        return  # even if a passage may repeat at every token
     _, hashes, windows = repeats.seeds(tokens, rows, length, max(1, length // 2))
     every = np.sort(hashes)
     number = int(windows[look_up(np.unique(every[1:][every[1:] == every[:-1]]), hashes)[1]].sum())

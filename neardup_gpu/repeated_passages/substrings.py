@@ -33,7 +33,6 @@ from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, ParameterError
 from ..keep_rule import keep_columns
 from ..recipe import token_recipe
-from ..results.by_value import check_by
 from ..settings import settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.outputs import new_folder
@@ -198,8 +197,7 @@ def _opened(arguments: Arguments, columns: list[CorpusColumns]) -> Sources:
     for each in sources.in_order:
         if not each.rewindable:
             raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
-        if arguments.writing.by is not None:
-            check_by(arguments.writing.by, each)
+        columns[1].check(each)
         find_seams(each)
     return sources
 

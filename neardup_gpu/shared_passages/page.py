@@ -69,16 +69,14 @@ def page_of(found: SharedText, pairs: list[ShownPair]) -> str:
 def _map(by: dict[str, Any]) -> Iterator[str]:
     """Yield a map: a row for each value, a column for each value of sources, the darker the more tokens they share."""
     tokens: dict[tuple[str, str], int] = {}
-    totals: dict[str, int] = {}
     for each in by["pairs"]:
         pair = shown(each["value"]), shown(each["source_value"])
         tokens[pair] = tokens.get(pair, 0) + each["tokens"]
-        for name in dict.fromkeys(pair):
-            totals[name] = totals.get(name, 0) + each["tokens"]
     if not tokens:
         yield "<p>No value shares a passage with another one, or with itself.</p>"
         return
-    names = sorted(totals, key=lambda name: (-totals[name], name))[:MAPPED]
+    largest = sorted(tokens, key=lambda pair: (-tokens[pair], pair))
+    names = list(dict.fromkeys(name for pair in largest for name in pair))[:MAPPED]
     left, top, size = 190, 120, 46
     width, height = left + size * len(names) + 60, top + size * len(names) + 8
     most = np.log1p(max(tokens.values()))

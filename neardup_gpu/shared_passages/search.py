@@ -29,7 +29,6 @@ from ..errors import InputError
 from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..repeated_passages.repeats import check_windows
-from ..results.by_value import check_by
 from ..settings import refuse_unused, settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.outputs import new_folder
@@ -141,8 +140,7 @@ def passages(
     for documents in inputs:
         if not documents.rewindable:
             raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
-        if writing.by is not None:
-            check_by(writing.by, documents)
+        columns.check(documents, how.date)
         find_seams(documents)
     sources = Sources(inputs[-1], inputs[0] if other is not None else None)
     engine = for_text(engine, lambda: None)

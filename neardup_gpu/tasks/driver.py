@@ -18,7 +18,7 @@ from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
-from ..documents.textfiles import TextFiles
+from ..documents.textfiles import TextFiles, not_for_json
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..keep_rule import keep_columns
@@ -181,7 +181,7 @@ def check_sketched(job: Job, sketched: Stage) -> None:
     """Refuse an input without a readable row, and wrong ids, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
         check_skipped(skipped_rows(job, sketched, of_known=False))
-    extents = [extent_in(facts) for facts in sketched.facts]
+    extents = extents_in(job, sketched)
     unique.check(job, sketched, extents, offsets_in(job, extents))
     type_of_ids(job, sketched)
 
@@ -342,7 +342,7 @@ def _write(
     ids = results.AnsweredIds(answered.names("ids"), kind, against)
     given_ranges = [(ids, facts["largest"][0], layout) for facts in listed.facts]
     tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
-    mine, how = range(job.num_known, slices), how_written(job, extents)
+    mine, how = range(job.num_known, slices), how_written(job, extents[job.num_known :])
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], ids, layout, each)
         for number, each in zip(mine, how, strict=True)
@@ -353,7 +353,7 @@ def _write(
 
 
 def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
-    """How the kept rows of each slice of the input are written; `extents` are those of all slices."""
+    """Return how the kept rows of each slice of the input are written; `extents` has an extent for each."""
     writing, mine = job.writing, job.slices[job.num_known :]
     if not writing.rewrites:
         return [results.Written(writing)] * len(mine)
@@ -402,6 +402,21 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
     files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
     after = [sampled, nearest, waiting, *keys, found, listed]
     return stage("check", checking.check, [(*files, listed.names("pairs"), layout)], after, on_device=True)
+
+
+def extents_in(job: Job, read: Stage) -> list[Extent]:
+    """Return the extents of all slices as their first reading found them.
+
+    Raises
+    ------
+    InputError
+        If text files are not UTF-8 and were to become lines of JSON.
+    """
+    extents = [extent_in(facts) for facts in read.facts]
+    for slice, extent in zip(job.slices[job.num_known :], extents[job.num_known :], strict=True):
+        if (job.writing.output_format or "").startswith("jsonl") and not extent.are_strings:
+            raise not_for_json(f"{slice.covers}: there is text that is not UTF-8")
+    return extents
 
 
 def extent_in(facts: dict[str, Any]) -> Extent:

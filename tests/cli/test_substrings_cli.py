@@ -105,7 +105,7 @@ def test_a_length_above_all_documents(run: Run) -> None:
         ("in.jsonl --in-documents 1", "--in-documents must be"),
         ("in.jsonl --in-documents 30%", "'30%' is not a number"),
         ("in.jsonl --keep date", "no column 'date'"),
-        ("in.jsonl --within site", "no column 'site'"),
+        ("in.jsonl --within site", "Name one with --within"),
         ("in.jsonl --keep none --keep-copies 2", "no copy is kept; leave one out"),
         ("in.jsonl --action drop", "--action 'drop' is not one of cut, mark, list"),
         ("in.jsonl --tokens sounds", "--tokens 'sounds' is not one of words, letters, lines, code, ids, chunks"),

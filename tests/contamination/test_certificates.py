@@ -30,12 +30,12 @@ def certificate(tmp_path: Path) -> Path:
 
 def test_the_whole_scan_is_repeated(certificate: Path) -> None:
     told = info.check(certificate)
-    assert told == f"all 4 files of {certificate}, and its 1 hit and verdicts, by another scan of 3 documents"
+    assert told == f"all 4 files of {certificate}, and its 1 hit and verdicts (by another scan of 3 documents)"
 
 
 def test_only_the_hits_are_checked(certificate: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["info", str(certificate), "--check", "--hits-only"]) == 0
-    assert "and its 1 hit, by a scan of 1 document alone: no document without a listed hit was looked through" in (
+    assert "and its 1 hit (by a scan of 1 document alone: no document without a listed hit was looked through) are" in (
         capsys.readouterr().out
     )
 
@@ -95,8 +95,8 @@ def test_a_training_text_with_seams(certificate: Path, tmp_path: Path) -> None:
     out = tmp_path / "cut"
     found = nd.contaminated(tmp_path / "cut.jsonl", tmp_path / "evals.jsonl", output=out, length=14, engine="cpu")
     assert found.hits["id"].to_pylist() == [0]
-    assert "1 hit and verdicts, by another scan of 2 documents" in info.check(out)
-    assert "1 hit, by a scan of 1 document" in info.check(out, hits_only=True)
+    assert "1 hit and verdicts (by another scan of 2 documents" in info.check(out)
+    assert "1 hit (by a scan of 1 document" in info.check(out, hits_only=True)
 
 
 def test_documents_in_memory_cannot_be_scanned_again(tmp_path: Path) -> None:

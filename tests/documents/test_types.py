@@ -12,7 +12,7 @@ from flat import flat
 from grids import pairs_of
 from pyarrow import feather
 
-from neardup_gpu import Index, Reading, Recipe, Workers, Writing, dedup
+from neardup_gpu import Index, Reading, Recipe, Workers, Writing, dedup, substrings
 from neardup_gpu.documents import jsonlines
 from neardup_gpu.errors import InputError
 from neardup_gpu.printable import readable_id
@@ -118,8 +118,13 @@ def test_a_text_file_that_is_not_utf8_becomes_no_json(tmp_path):
     for name, text in (("a", b"fine"), ("b", b"caf\xe9 noir")):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / f"in/{name}.txt").write_bytes(text)
-    with pytest.raises(InputError, match=r"column 'text' holds bytes that are not UTF-8 .*write Parquet"):
-        dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
+    lines = Writing(output_format="jsonl")
+    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .*encoding='.*write Parquet"):
+        dedup(tmp_path / "in", output=tmp_path / "out", writing=lines)  # as it is read, before all work
+    with pytest.raises(InputError, match=r"in/a.txt to .*b.txt: there is text that is not UTF-8, .*write Parquet"):
+        substrings(
+            tmp_path / "in", output=tmp_path / "out", length=9, writing=lines, workers=Workers(work_dir=tmp_path / "w")
+        )
     dedup(tmp_path / "in", output=tmp_path / "out")
     assert (tmp_path / "out/kept/b.txt").read_bytes() == b"caf\xe9 noir"
 

@@ -122,6 +122,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert pq.read_table("p.parquet").to_pylist() == [passage]
     said = capsys.readouterr().out.splitlines()
     assert "looked     runs of 4 tokens or more that 1 document of 8 tokens shares with 1 source of 8 tokens" in said
+    assert "written    p.parquet" in said
     for wrong, says in (
         (["query", "y", "--text", "a", "--passages"], "y: keeps no tokens to find passages by"),
         (["query", "x", "--text", "a", "--length", "4"], "--length: is for passages; give --passages, too"),

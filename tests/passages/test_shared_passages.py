@@ -22,6 +22,7 @@ from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.repeated_passages.corpus import TokenCorpus
 from neardup_gpu.shared_passages.finding import find as find_in_layout
 from neardup_gpu.shared_passages.layout import lay_out
+from neardup_gpu.shared_passages.page import MAPPED, _map
 from neardup_gpu.shared_passages.settings import PassageSettings
 
 Texts = Sequence[Sequence[str]]
@@ -233,7 +234,7 @@ def test_dates_that_are_categories() -> None:
     assert earlier(plain, pa.array(["spring"], pa.large_string())) == by_text
     with pytest.raises(InputError, match="column 'day' has its categories in different orders"):
         earlier(ordered, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(order[::-1]), ordered=True))
-    with pytest.raises(InputError, match="date day: column 'day' of type list"):
+    with pytest.raises(InputError, match=r"column 'day' holds list.*date needs strings"):
         earlier(pa.array([[1], [2]]))
 
 
@@ -320,6 +321,13 @@ def test_no_run_crosses_a_seam() -> None:
     (row,) = found.passages.to_pylist()  # two runs that touch
     assert (row["tokens"], row["longest_run"]) == (13, 8)
     assert nd.passages(table, length=9, text_columns="text", engine="cpu").counts["passages"] == 0
+
+
+def test_the_map_shows_the_largest_flows() -> None:
+    """Many small flows from the same sources do not hide a large one."""
+    small = [{"value": f"v{i}", "source_value": f"s{j}", "tokens": 10} for i in range(20) for j in range(MAPPED)]
+    by = {"column": "site", "pairs": [*small, {"value": "a", "source_value": "b", "tokens": 50}]}
+    assert "a from b: 50 tokens" in "".join(_map(by))
 
 
 def test_html_and_joined_columns(tmp_path: Path) -> None:

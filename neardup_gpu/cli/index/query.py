@@ -10,7 +10,7 @@ from ...engine.settings import Engine
 from ...errors import ParameterError
 from ...printable import printable, readable_id, shell_path
 from ...records import dataclass
-from ...report import count
+from ...report import count, row
 from ...settings import setting
 from ...shared_passages.settings import PassageSettings
 from ..console import note, padded_lines, say, say_json, say_written, shown_progress
@@ -167,7 +167,7 @@ def _passages(
         if file is None and len(found.passages):
             _say_rows(found.passages, PASSAGE_COLUMNS)
             say("")
-        say(*summary(found, None, []))
+        say(*summary(found, None, []), *([] if file is None else [row("written", shown.output)]))
 
 
 def _say_notes(notes: list[dict[str, Any]]) -> None:
