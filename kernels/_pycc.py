@@ -23,8 +23,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from . import _ahead
@@ -147,15 +149,30 @@ def _build_share(
 
 
 def _leave_out_what_no_module_needs() -> None:
-    """Make Numba compile less for a module: a fifth of the time goes to code that nobody calls.
+    """Make Numba do less for a module: more than a third of the time goes to what no module needs.
 
-    Functions of a module are called by Python, so they need no entry for C. Functions that only kernels call need no
-    machine code in this process. Where slices of different shapes are assigned, Numba compiles its formatting of
-    strings to name both shapes; a module's error names neither.
+    - Functions of a module are called by Python, so they need no entry for C.
+    - Functions that only kernels call need no machine code in this process, and are not kept for another. They are
+      optimised once, in the module, and not before.
+    - LLVM's full optimisation of a module includes what Numba has it do for each function before, and again.
+    - Where slices of different shapes are assigned, Numba compiles its formatting of strings to name both shapes. A
+      module's error names neither.
+    - Nobody listens to Numba's events for each call of LLVM.
+    - After each function of a module, Numba lists the names in all functions that it calls: they are listed once.
+    - Numba compares its settings at each call that it types, and looks each of them up.
     """
+    import llvmlite.binding as llvm
+    from llvmlite.binding.module import ModuleRef
+    from numba.core.caching import NullCache
+    from numba.core.codegen import AOTCodeLibrary, CPUCodeLibrary, JITCodeLibrary, JITCPUCodegen
     from numba.core.cpu import CPUContext
+    from numba.core.registry import cpu_target
+    from numba.core.runtime.nrt import rtsys
+    from numba.core.targetconfig import TargetConfig
     from numba.extending import overload
     from numba.np import arrayobj
+
+    from . import _numba
 
     def raise_shapes(source: Any, target: Any) -> None:
         """Raise an error because two shapes differ."""
@@ -170,6 +187,38 @@ def _leave_out_what_no_module_needs() -> None:
     arrayobj.raise_with_shape_context = raise_shapes
     CPUContext.create_cfunc_wrapper = lambda *_, **__: None
     CPUContext.get_executable = lambda *_: [].append  # another function of C each time, by which Numba knows the kernel
+    rtsys.initialize(cpu_target.target_context)  # its functions are called
+    JITCodeLibrary._finalize_specific = lambda _: None
+    _numba.KernelCache = lambda *_: NullCache()
+    llvm.ffi.lib._lock._cblist.clear()
+    JITCPUCodegen._add_module = lambda *_: None
+    every = ModuleRef.global_variables.fget
+
+    def variables(module: ModuleRef) -> list[Any]:
+        if not hasattr(module, "_names"):
+            module._names = [SimpleNamespace(name=each.name) for each in every(module)]
+        return module._names
+
+    ModuleRef.global_variables = property(variables)
+    CPUCodeLibrary._optimize_functions = _set_layout
+    JITCodeLibrary._optimize_final_module = lambda _: None
+    AOTCodeLibrary._optimize_final_module = _optimize_fully
+    TargetConfig.values = lambda self: {**_defaults(type(self)), **self._values}
+
+
+def _set_layout(library: Any, module: Any) -> None:
+    module.data_layout = library._codegen._data_layout
+
+
+def _optimize_fully(library: Any) -> None:
+    passes, builder = library._codegen._module_pass_manager()
+    passes.run(library._final_module, builder)
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    """Return the default of each of Numba's settings of a kind."""
+    return {name: option.default for name, option in kind.options.items()}
 
 
 def _chosen(which: str) -> dict[str, list[Function]]:
