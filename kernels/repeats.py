@@ -24,9 +24,10 @@ sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 
 import numpy as np
 
+from ._buckets import sort_by_key
 from ._cpu import Rare, jit, num_threads, parallel, shares
 from ._launch import Device, array_module, cuda, kernel, namespace, on_device
-from ._sort import in_order, order_of
+from ._sort import order_of
 from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
@@ -289,12 +290,8 @@ def _join(seeds, offsets, classes, stretches):
 
 
 def _groups(hashes):
-    """Return the seeds whose hash is that of another one by hash and place, and where those of each hash begin.
-
-    Hashes are compared by their highest bits. Of n, accidents make fewer than one pair equal in 2 log2(n) + 2 bits.
-    """
-    bits = min(64, 2 * len(hashes).bit_length() + 2)
-    words, order = in_order(hashes >> np.uint64(64 - bits))
+    """Return the seeds whose hash is that of another one by hash and place, and where those of each hash begin."""
+    words, order, _ = sort_by_key(hashes, np.arange(len(hashes), dtype=np.uint32))
     repeated = np.zeros(len(words), bool)
     _mark_repeated(words, repeated)
     words = words[repeated]

@@ -35,8 +35,8 @@ ordering of combining marks (The Unicode Standard 3.11). The tables are those of
 Cost: time linear in the bytes of text. On the CPU, ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at
 a time, a modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their
 document. On a GPU, a thread finds where tokens begin in 32 bytes. Then a thread reads a token: first all tokens of
-ASCII, with eight look-ups for eight bytes, then the others. Places take one more pass over the text, a code point at a
-time.
+ASCII, with eight look-ups for eight bytes, then the others. Places take one more pass over the text: on the CPU 64
+bytes of ASCII at a time, else a code point at a time.
 """
 
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ from ._token_beginnings import (
     word_bytes,
 )
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
-from ._utf8 import decode, is_word, load_word, lower_eight, word_bits
+from ._utf8 import beyond_mask, decode, is_word, load_word, lower_eight, word_bits, word_mask
 from ._vectors import population, trailing_zeros
 
 
@@ -316,10 +316,36 @@ def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, 
 
 
 @jit()
+def _place_ascii(text, i, stop, newest, state, begins, ends):
+    """Write the places of the tokens in ASCII from byte i on, in up to 64 bytes of text[i:stop]; return its end, the
+    number of the newest token, and the state after it."""
+    size = min(trailing_zeros(beyond_mask(text, i)), stop - i)
+    mask = word_mask(text, i)
+    if size < 64:
+        mask &= (np.uint64(1) << np.uint64(size)) - np.uint64(1)
+    turns = mask ^ (mask << np.uint64(1))
+    if state == WORD and mask & np.uint64(1) != np.uint64(0):  # the newest token goes on
+        turns &= turns - np.uint64(1)
+        ends[newest] = i + trailing_zeros(turns)
+        turns &= turns - np.uint64(1)
+    while turns != np.uint64(0):
+        newest += 1
+        begins[newest] = i + trailing_zeros(turns)
+        turns &= turns - np.uint64(1)
+        ends[newest] = i + trailing_zeros(turns)  # after the last byte if none is left
+        turns &= turns - np.uint64(1)
+    return i + size, newest, np.int64(WORD if is_word(text[i + size - 1]) else DIVIDE)
+
+
+@jit()
 def _place(text, i, stop, newest, page, sequence, starts, items, begins, ends):
     """Write the places of the tokens of text[i:stop], the first of them at `newest` + 1."""
     state, before = np.int64(DIVIDE), np.int64(NO_RUN)
     while i < stop:
+        if text[i] < 128 and i + 64 <= len(text):
+            i, newest, state = _place_ascii(text, i, stop, newest, state, begins, ends)
+            before = np.int64(NO_RUN)
+            continue
         first = last = length = np.int64(1)
         number = np.int64(WORD if is_word(text[i]) else DIVIDE)
         if text[i] >= 128:

@@ -254,7 +254,11 @@ def place_again(
         row = np.searchsorted(numbers[placed.documents], some.documents)
         chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
         start = np.repeat(placed.text.offsets[row], some.last - some.first)
-        tokens, marks = marks_of(placed.text, placed.tokens, recipe, cut)
+        tokens = placed.tokens
+        if cut == "token" and recipe.shingles.tokens not in ("letters", "lines"):  # each token is a part
+            values, begins, ends = (each[chosen] for each in (tokens.values, tokens.begins, tokens.ends))
+            tokens, chosen = Tokens(values, some.offsets, begins, ends), slice(None)
+        tokens, marks = marks_of(placed.text, tokens, recipe, cut)
         text = placed.text.sizes[row]
         begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
         return PlacedTokens(begins, ends, text, marks[chosen])
