@@ -14,15 +14,15 @@ from .. import checks
 from ..data import Ragged
 from ..engine.contract import BACKENDS, Backend
 from ..errors import ParameterError
+from ..methods.table_design import TableDesign, given_or_cheapest, of_integers
 from ..report import count
 from ..store.ids import Ids
 from ..store.outputs import new_file
-from .design import TableDesign, given_or_cheapest
 from .members import Members, in_parts, slices
 from .recipes import StoredRecipe, check_stored, described
 from .storage import INDEX, IndexParts, read_index, write_index
 from .tables import HammingTables
-from .values import Fingerprints, as_fingerprints, of_integers
+from .values import Fingerprints, as_fingerprints
 
 
 class HammingIndex(IndexParts):

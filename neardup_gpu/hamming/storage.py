@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import RecipeMismatchError
+from ..methods.table_design import LEADING, TableDesign, num_tables
 from ..store import ids
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
-from .design import LEADING, TableDesign, num_tables
 from .members import Members
 from .tables import HammingTables
 
