@@ -25,7 +25,7 @@ from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.jobs import bounded
 from neardup_gpu.planning import forecast
-from neardup_gpu.planning.counts import Workload
+from neardup_gpu.planning.settings import Workload
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.stages.partners import Search
 from neardup_gpu.store.artefacts import read_report

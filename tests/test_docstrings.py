@@ -29,8 +29,8 @@ MODULES = [
     *("results.explanation", "results.fail_over", "results.grouping", "documents.source", "documents.stream"),
     *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "repeated_passages.result"),
     "shared_passages.result",
-    *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
-    *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
+    *(f"methods.{name}" for name in ("contract", "elements", "frequencies", "table_design")),
+    *(f"hamming.{name}" for name in ("index", "joins", "near_pairs")),
     *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
     *("papers.set_sizes", "papers.suppression"),
 ]

@@ -21,7 +21,7 @@ from neardup_gpu.cli.app import app
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import plan
-from neardup_gpu.planning.counts import Workload
+from neardup_gpu.planning.settings import Workload
 from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import Frequencies
 

@@ -17,9 +17,9 @@ from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
-from neardup_gpu.planning.costs import Machines, load_rates, stage_names, tasks_of
-from neardup_gpu.planning.counts import Workload
+from neardup_gpu.planning.costs import load_rates, stage_names, tasks_of
 from neardup_gpu.planning.files import Exchange, exchanges
+from neardup_gpu.planning.settings import Machines, Workload
 from neardup_gpu.stages import METHODS
 from neardup_gpu.stages.joining import SetCollector
 from neardup_gpu.store.exchange import read_partition
@@ -240,10 +240,10 @@ def test_parts_of_documents_have_rates_of_their_own() -> None:
     [
         ({"documents": 0}, "documents must be between 1 and"),
         ({"documents": 1.5}, "documents must be a whole number"),
-        ({"text_bytes": 0}, "text must be >= 1"),
+        ({"text_bytes": 0}, "text_bytes must be >= 1"),
         ({"copies": 1}, "copies must be >= 0 and < 1"),
         ({"pairs": -1}, "pairs must be"),
-        ({"against_documents": 10}, "against_text: is needed for a reference set"),
+        ({"against_documents": 10}, "against_bytes: is needed for a reference set"),
         ({"against_bytes": 10}, "against_documents: is needed for a reference set"),
     ],
 )

@@ -29,7 +29,7 @@ def crowded(paths: list[Path]) -> list[str]:
 def test_few_functions_have_many_parameters() -> None:
     outside = [path for path in (ROOT / "neardup_gpu").rglob("*.py") if "kernels" not in path.parts]
     found = crowded(outside)
-    # Verbs: dedup, sketch, contaminated, passages, substrings, and four of an index.
-    assert len(outside) > 200 and len(found) <= 9, found
+    # Verbs: dedup, sketch, contaminated, passages, substrings, and three of an index.
+    assert len(outside) > 200 and len(found) <= 8, found
     inside = crowded([*(ROOT / "kernels").glob("*.py")])
     assert 0 < len(inside) <= 70, inside

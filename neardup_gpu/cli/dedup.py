@@ -15,7 +15,7 @@ from ..tasks.workers import Workers
 from ..text.unit_options import Unit
 from . import methods
 from .console import say, say_json, stdout
-from .methods import Choice, Conditions, ShingleSettings, chosen_recipe
+from .methods import Choice, Conditions, Listing, ShingleSettings, chosen_recipe, listed
 from .options import DECIDING, DOCUMENTS, MATCHING, OUTPUT, RUNNING, TASKS, Inputs, flags, given, method_flags
 from .verbs import ResultFolder, RowLimits, limits_among, one_or_all, running
 
@@ -62,11 +62,6 @@ class Keeping:
         metavar="RULE",
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
-    max_partners: str = setting(
-        "64",
-        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
-        metavar="N",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +84,7 @@ class Bound:
 DocumentsFlags: Any = flags(DOCUMENTS, Reading, Against)
 ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings, Conditions)
 MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
-KeepingFlags: Any = flags(DECIDING, Keeping, Unit)
+KeepingFlags: Any = flags(DECIDING, Keeping, Listing, Unit)
 OutputFlags: Any = flags(OUTPUT, DedupOutput, Writing)
 RunningFlags: Any = flags(RUNNING, Engine, Bound)
 WorkersFlags: Any = flags(TASKS, Workers)
@@ -113,10 +108,8 @@ def dedup(
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
-    kept, reference = given(keeping, of=Keeping), given(documents, of=Against)
+    kept, reference = given(keeping, of=Keeping) | listed(keeping), given(documents, of=Against)
     kept["unit"] = Unit(**given(keeping, of=Unit))
-    if "max_partners" in kept:
-        kept["max_partners"] = number_or_all(kept["max_partners"])
     reading = Reading(**given(documents, of=Reading))
     against = _references(reference.pop("against", None), reading, reference)
     recipe = chosen_recipe(methods.DECIDING, method, **given(choice), **kept, **reference)
@@ -173,16 +166,6 @@ def _line(report: dict[str, Any], output: str | None, broken: list[str]) -> dict
     """Return the object that --json prints: the entries that pipelines need first, then the rest of the report."""
     first = {"status": "failed" if broken else "done", "output": output}
     return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, "exceeded": broken, **report}
-
-
-def number_or_all(word: str) -> int | None:
-    """Return the number that --max-partners gives; None for "all"."""
-    if word == "all":
-        return None
-    try:
-        return int(word)
-    except ValueError:
-        raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
 def telling_example(documents: pa.Table, measure: str) -> str | None:

@@ -98,6 +98,17 @@ class Conditions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Which pairs are listed."""
+
+    max_partners: str = setting(
+        "64",
+        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verifying:
     """Whether near simhashes are verified."""
 
@@ -144,6 +155,15 @@ def chosen_recipe(settings: dict[str, tuple[type, ...]], of_method: Given | None
     if values.pop("verify", False):
         own.setdefault("threshold", 0.8)
     return Recipe(shingles=shingles, method=METHODS[name](**values), **own)
+
+
+def listed(values: Given | None) -> dict[str, int | None]:
+    """Return the settings of `Listing` that are given, as numbers, or None for all."""
+    words = given(values, of=Listing)
+    try:
+        return {name: None if word == "all" else int(word) for name, word in words.items()}
+    except ValueError:
+        raise ParameterError(f"max_partners {words['max_partners']}: give a whole number, or all") from None
 
 
 def _number_or_share(word: str) -> int | float:

@@ -105,10 +105,11 @@ def _annotated(
             kind, converter = _kind(hints[name])
             words = words_of(field)
             names[name] = words[0]
+            may_be_negated = hints[name] == bool | None and not words[0].startswith(NEGATION)
             parameter = Parameter(
                 name=words,
                 # No --no-html beside --html.
-                negative=f"{NEGATION}{words[0].removeprefix('--')}" if hints[name] == bool | None else (),
+                negative=f"{NEGATION}{words[0].removeprefix('--')}" if may_be_negated else (),
                 allow_leading_hyphen=True,  # of values, such as -1
                 allow_repeating=True,  # the last one counts
                 json_dict=False,

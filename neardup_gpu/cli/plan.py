@@ -8,51 +8,13 @@ from typing import Any
 from cyclopts import Group
 
 from ..errors import ParameterError
+from ..planning.settings import Machines, Workload
 from ..records import dataclass
 from ..settings import setting
 from ..text.unit_options import Unit
 from .console import say, say_json
 from .methods import DECIDING, Choice, chosen_recipe
 from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given, method_flags
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedDocuments:
-    """The documents."""
-
-    documents: float | None = setting(None, "Number of documents, such as 1e10.", metavar="N")
-    text: str | None = setting(None, "Size of their text, such as 50TB.", metavar="SIZE")
-    units: float | None = setting(
-        None, "With --unit: number of parts of all documents, to which the numbers below then apply.", metavar="N"
-    )
-    copies: float = setting(0.2, "Share of the documents that have the same words as others.", metavar="X")
-    pairs: float | None = setting(
-        None, "Number of pairs of near-duplicates that are not copies.", metavar="N", shown="a tenth of the documents"
-    )
-    against_documents: float = setting(0, "Number of documents in the reference set.", metavar="N", shown="none")
-    against_text: str | None = setting(None, "Size of the text in the reference set.", metavar="SIZE")
-    containers: float | None = setting(
-        None,
-        "For containment: number of postings of containing documents.",
-        metavar="N",
-        shown="the number for contained documents",
-    )
-    check: int = setting(0, "Number of documents sampled to estimate the recall.", metavar="N", shown="none")
-    near: float = setting(10.0, "Number of possible near-duplicates per sampled document.", metavar="N")
-    token_bytes: float = setting(6.0, "Bytes of text per word.", metavar="X")
-    id_bytes: int = setting(8, "Bytes per id.", metavar="N")
-    place_bytes: int = setting(48, "Bytes per id with the name of its file and its row.", metavar="N")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machinery:
-    """The machines."""
-
-    nodes: int = setting(1, "Number of machines.", metavar="N")
-    cores: int = setting(2, "Number of cores per machine.", metavar="N")
-    disk: str = setting("1GB", "Disk bandwidth per machine and second.", metavar="SIZE")
-    network: str = setting("1GB", "Network bandwidth per machine and second.", metavar="SIZE")
-    open_seconds: float = setting(0.001, "Time to open a file of the work folder.", metavar="X")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +36,10 @@ class PlannedTasks:
 
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
-WorkFlags: Any = flags(DOCUMENTS, PlannedDocuments)
+WorkFlags: Any = flags(DOCUMENTS, Workload)
 ChoiceFlags: Any = flags(MATCHING, Choice, Unit)
 MethodFlags: Any = method_flags(MATCHING, DECIDING, without=("frequencies",))
-MachineryFlags: Any = flags(RUNNING, Machinery)
+MachineryFlags: Any = flags(RUNNING, Machines)
 DivisionFlags: Any = flags(TASKS, PlannedTasks)
 
 
@@ -93,26 +55,14 @@ def plan(
     """Say what a job of tasks over files would exchange, hold and cost, stage by stage, before it is run."""
     from ..engine.memory import parse_size
     from ..planning import choices
-    from ..planning.costs import Machines, load_rates
-    from ..planning.counts import Workload
+    from ..planning.costs import load_rates
     from ..recipe import Recipe
 
-    described, values = PlannedDocuments(**given(work)), given(work)
-    for name, example in (("documents", "1e10"), ("text", "50TB")):
-        if getattr(described, name) is None:
-            raise ParameterError(f"{name} must be given, for example --{name} {example}")
-    values["text_bytes"] = parse_size(values.pop("text"), "text")
-    if "against_text" in values:
-        values["against_bytes"] = parse_size(values.pop("against_text"), "against_text")
-    load = Workload(**values)
-    machines = given(machinery)
-    for name in ("disk", "network"):
-        machines[name] = parse_size(machines.get(name, getattr(Machinery, name)), name)
+    load, cluster, rates_of = Workload(**given(work)), Machines(**given(machinery)), load_rates()
     cut = given(division)
     for name in ("slice_bytes", "task_memory"):
         if name in cut:
             cut[name] = parse_size(cut[name], name)
-    cluster, rates_of = Machines(**machines), load_rates()
     unit = Unit(**given(choice, of=Unit))
     recipe = chosen_recipe(DECIDING, method, **given(choice, of=Choice), unit=unit)
     division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}

@@ -20,10 +20,10 @@ Source: Manku, Jain and Das Sarma 2007, section 3.
 
 from __future__ import annotations
 
-from .design import TableDesign, blocks, choose, cost, num_tables
+from ..methods.table_design import ALL_WITH_ALL, TableDesign, blocks, choose, cost, num_tables
 from .index import HammingIndex
 from .joins import Matches, join, read_chunks, scan
-from .near_pairs import ALL_WITH_ALL, BUCKET_LIMIT, BUCKET_PROBE, NearPairs, pairs
+from .near_pairs import BUCKET_LIMIT, BUCKET_PROBE, NearPairs, pairs
 from .values import Fingerprints
 
 __all__ = [

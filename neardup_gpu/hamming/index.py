@@ -14,18 +14,18 @@ from .. import checks
 from ..data import Ragged
 from ..engine.contract import BACKENDS, Backend
 from ..errors import ParameterError
+from ..methods.table_design import TableDesign, given_or_cheapest, of_integers
 from ..report import count
 from ..store.ids import Ids
 from ..store.outputs import new_file
-from .design import TableDesign, given_or_cheapest
 from .members import Members, in_parts, slices
 from .recipes import StoredRecipe, check_stored, described
 from .storage import INDEX, IndexParts, read_index, write_index
 from .tables import HammingTables
-from .values import Fingerprints, as_fingerprints, of_integers
+from .values import Fingerprints, as_fingerprints
 
 
-class HammingIndex:
+class HammingIndex(IndexParts):
     """Sorted tables of fingerprints, in memory or mapped from a file, for queries one by one or together.
 
     Parameters
@@ -48,6 +48,19 @@ class HammingIndex:
         How the fingerprints were made: saved with the index, as JSON.
     backend : "reference", "cpu" or "gpu", default None
         Where to run; on a GPU if there is one, unless given.
+
+    Attributes
+    ----------
+    design : TableDesign
+    radius : int
+    tables : HammingTables
+        The tables, which hold the distinct fingerprints.
+    members : Members or None
+        Which rows have each distinct fingerprint; None if all are distinct.
+    ids : Ids or None
+        Names of the rows; None if the rows are named by their numbers.
+    recipe : dict
+        How the fingerprints were made; empty if that is not known.
 
     Raises
     ------
@@ -93,46 +106,13 @@ class HammingIndex:
         stored = described(recipe)
         distinct, members = Members.of(values, backend)
         tables = HammingTables.build(distinct, design, compress, backend)
-        self._parts = IndexParts(design, radius, tables, members, named, stored)
+        super().__init__(design, radius, tables, members, named, stored)
         self.backend: Backend | None = backend
-
-    @property
-    def design(self) -> TableDesign:
-        """The design of the tables."""
-        return self._parts.design
-
-    @property
-    def radius(self) -> int:
-        """The largest distance that queries may ask for."""
-        return self._parts.radius
-
-    @property
-    def tables(self) -> HammingTables:
-        """The tables, which hold the distinct fingerprints."""
-        return self._parts.tables
-
-    @property
-    def members(self) -> Members | None:
-        """Which rows have each distinct fingerprint; None if all are distinct."""
-        return self._parts.members
-
-    @property
-    def ids(self) -> Ids | None:
-        """Names of the rows; None if the rows are named by their numbers."""
-        return self._parts.ids
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """How the fingerprints were made; empty if that is not known."""
-        return self._parts.recipe
 
     @property
     def num_bytes(self) -> int:
         """Bytes of the tables, of the members and of the ids."""
-        return sum(array.nbytes for array in self._parts.arrays.values())
-
-    def __len__(self) -> int:
-        return len(self._parts)
+        return sum(array.nbytes for array in self.arrays.values())
 
     def __repr__(self) -> str:
         return f"HammingIndex({count(len(self), 'fingerprint')}, {self.design}, {self.num_bytes:,} bytes)"
@@ -336,7 +316,7 @@ class HammingIndex:
         ...     len(HammingIndex.load(pathlib.Path(folder, "x.index")))
         2
         """
-        write_index(path, self._parts)
+        write_index(path, self)
 
     @classmethod
     def load(
@@ -392,7 +372,7 @@ class HammingIndex:
         if recipe is not None:
             check_stored(parts.recipe, recipe, path)
         index = cls.__new__(cls)
-        index._parts, index.backend = parts, backend
+        vars(index).update(vars(parts), backend=backend)
         return index
 
 

@@ -20,12 +20,13 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, EngineName, as_engine
 from ..errors import InputError, ParameterError
 from ..fingerprint_options import FingerprintColumns, Near, NearQueries, Query, TableOptions, options_of
+from ..methods.simhash import distances
+from ..methods.table_design import LEADING, TableDesign, given_or_cheapest, most_leading_bits
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
 from ..store.spool import Spool
 from . import joins, near_pairs
-from .design import LEADING, TableDesign, given_or_cheapest, most_leading_bits
 from .files import Chunk, FingerprintFiles, Paths
 from .index import HammingIndex
 from .joins import CHUNK_BYTES, Matches
@@ -466,7 +467,7 @@ def pairs(
         with clock.stage("write"), _writer(file, schema) as write:
             for left, right in runs.read():
                 num_pairs += len(left)
-                distance = near_pairs.distances(values, left, right)
+                distance = distances(values, left, right)
                 for part in _parts(len(left)):
                     ids = (rows.ids.take(arrow(each[part])) for each in (left, right))
                     write(pa.table([*ids, arrow(distance[part])], schema=schema))

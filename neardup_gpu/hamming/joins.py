@@ -15,9 +15,9 @@ from .. import checks
 from ..engine.choice import kernel
 from ..engine.contract import Backend
 from ..errors import ArgumentTypeError, InputError
+from ..methods.table_design import SORT, TableDesign, given_or_cheapest
 from ..report import count
 from ..store.folder import open_named
-from .design import SORT, TableDesign, given_or_cheapest
 from .members import Members, in_parts, slices
 from .near_pairs import BUCKET_LIMIT, BUCKET_PROBE, checked_limits
 from .values import Fingerprints, as_fingerprints, is_array_of_fingerprints

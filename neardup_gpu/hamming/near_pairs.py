@@ -13,17 +13,13 @@ from neardup_gpu.kernels.hamming import NO_LIMIT
 from .. import checks
 from ..engine.choice import kernel
 from ..engine.contract import Backend
-from .design import TableDesign, choose, given_or_cheapest
+from ..methods.table_design import TableDesign, settled
 from .members import first_of_identical
 from .sorted_runs import SortedRuns
 from .values import Fingerprints, as_fingerprints
 
 BUCKET_LIMIT, BUCKET_PROBE = 512, 32
 """The first BUCKET_LIMIT fingerprints of a bucket are compared all with all, later ones with the first BUCKET_PROBE."""
-
-ALL_WITH_ALL = 1 << 18
-"""The most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
-quarter of the bits or more, where random fingerprints are near one another, too, and no limit keeps pairs few."""
 
 
 class NearPairs(NamedTuple):
@@ -74,18 +70,6 @@ def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
         checks.integer("bucket_limit", bucket_limit, 1, NO_LIMIT),
         checks.integer("bucket_probe", bucket_probe, 1, NO_LIMIT),
     )
-
-
-def design_for(num_fingerprints: int, bits: int, radius: int, bucket_limit: int) -> TableDesign:
-    """The design by which `pairs` compares this number of fingerprints with one another, unless a design is given."""
-    all_with_all = ALL_WITH_ALL if 4 * radius >= bits else 0
-    load: dict[str, Any] = {"num_queries": num_fingerprints / 2, "probe": 0, "bucket_limit": bucket_limit}
-    return choose(num_fingerprints, radius, bits=bits, all_with_all=all_with_all, **load)
-
-
-def limits_of(design: TableDesign, bucket_limit: int, bucket_probe: int) -> tuple[int, int]:
-    """The bucket limits that a design keeps: none, where it compares all with all."""
-    return NO_LIMIT if design.prefix == 0 else bucket_limit, bucket_probe
 
 
 def pairs(
@@ -147,16 +131,6 @@ def pairs(
     return _found(values, radius, design, limits, collapse, backend, None)
 
 
-def settled(
-    values: np.ndarray, radius: int, design: TableDesign | None, limits: tuple[int, int]
-) -> tuple[TableDesign, tuple[int, int]]:
-    """Return the design given by the caller or else the cheapest one, and the bucket limits that it keeps."""
-    if design is None:
-        design = design_for(len(values), 64 * values.ndim, radius, limits[0])
-    design = given_or_cheapest(design, values, radius)
-    return design, limits_of(design, *limits)
-
-
 def add_pairs(
     fingerprints: np.ndarray,
     radius: int,
@@ -169,15 +143,9 @@ def add_pairs(
     """Add the pairs that `pairs` finds to sorted runs, for more pairs than memory holds.
 
     The answer has everything but the pairs: `left`, `right` and `distance` are empty. The distance of a pair is
-    `distances` of its fingerprints.
+    `methods.simhash.distances` of its fingerprints.
     """
     return _found(fingerprints, radius, None, (bucket_limit, bucket_probe), True, backend, found)
-
-
-def distances(fingerprints: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the number of bits in which the two fingerprints of each pair differ: uint8, shape (pairs,)."""
-    bits = np.bitwise_count(fingerprints[left] ^ fingerprints[right])
-    return bits if fingerprints.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)
 
 
 class _OfDistinct:

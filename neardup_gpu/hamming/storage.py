@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import RecipeMismatchError
-from ..records import dataclass
+from ..methods.table_design import LEADING, TableDesign, num_tables
 from ..store import ids
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
-from .design import LEADING, TableDesign, num_tables
 from .members import Members
 from .tables import HammingTables
 
@@ -26,7 +25,6 @@ INDEX = ArraysFormat(
 )
 
 
-@dataclass(frozen=True)
 class IndexParts:
     """The parts of an index.
 
@@ -47,13 +45,18 @@ class IndexParts:
         The file that the arrays are mapped from.
     """
 
-    design: TableDesign
-    radius: int
-    tables: HammingTables
-    members: Members | None
-    ids: Ids | None
-    recipe: dict[str, Any]
-    file: ArraysFile | None = None
+    def __init__(
+        self,
+        design: TableDesign,
+        radius: int,
+        tables: HammingTables,
+        members: Members | None,
+        ids: Ids | None,
+        recipe: dict[str, Any],
+        file: ArraysFile | None = None,
+    ) -> None:
+        self.design, self.radius, self.tables = design, radius, tables
+        self.members, self.ids, self.recipe, self.file = members, ids, recipe, file
 
     def __len__(self) -> int:
         """Number of fingerprints, repeats counted."""

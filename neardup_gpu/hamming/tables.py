@@ -13,8 +13,8 @@ from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from ..engine.choice import kernel, resolve
 from ..errors import DamagedError
+from ..methods.table_design import TableDesign
 from ..store.arrays import ArraysFile
-from .design import TableDesign
 
 
 class HammingTables:

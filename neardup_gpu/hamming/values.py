@@ -16,6 +16,7 @@ from neardup_gpu.kernels._launch import check_rows
 from .. import checks
 from ..engine.choice import to_host
 from ..errors import ParameterError
+from ..methods.table_design import of_integers
 
 
 class _HasArray(Protocol):
@@ -66,15 +67,6 @@ def as_fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarr
 def is_array_of_fingerprints(dtype: np.dtype, shape: tuple[int, ...]) -> bool:
     """Whether an array of this dtype, in any byte order, and of this shape may hold fingerprints."""
     return dtype.newbyteorder("=") == np.uint64 and len(shape) in (1, 2) and shape[1:] in ((), (2,))
-
-
-def of_integers(values: Any, bits: int) -> np.ndarray:
-    """Convert integers of 64 or 128 bits to an array of uint64, shape (n,) or (n, 2)."""
-    if bits == 64:
-        return np.array(values, np.uint64)
-    if bits == 128:
-        return np.array([divmod(int(value), 2**64) for value in values], np.uint64).reshape(-1, 2)
-    raise ParameterError(f"design must be of 64 or 128 bits, as fingerprints are, got one of {bits} bits")
 
 
 def _are_integers(values: Any, bits: int) -> bool:

@@ -22,6 +22,7 @@ from ..keep_rule import checked_rule, keep_columns
 from ..methods import check_able
 from ..methods.containment import DIRECTIONS, Direction
 from ..methods.contract import Join, Sketch
+from ..methods.finding.keeps import KeptTables
 from ..recipe import Clustering, Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_writing import skipped_path
@@ -92,13 +93,10 @@ class Index:
         *,
         method: Literal["minhash", "exact", "simhash"] | Join | Sketch = "minhash",
         threshold: float | None = None,
-        containment: int | None = None,
         columns: str | Sequence[str] = (),
-        sets: bool | None = None,
-        expected: int | None = None,
-        keep_tokens: bool = False,
         engine: EngineName | Engine = "auto",
         recipe: Recipe | None = None,
+        **kept: Any,
     ) -> Self:
         """Make an empty index.
 
@@ -111,23 +109,9 @@ class Index:
         threshold : float in (0, 1], default None
             Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
             all documents within the radius are near-duplicates, and nothing is verified.
-        containment : int from 1 to 2**32, default None
-            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can find
-            the documents that contain a text, and those that it contains. The smaller, the shorter the texts that are
-            found.
         columns : str or list of str, default ()
             Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
             with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
-        sets : bool, default None
-            Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
-            given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
-            stands for resemblance; simhash takes no threshold then.
-        expected : int, default None
-            By simhash, how many documents are expected: tables are chosen for them, which can hold any number, and are
-            slower for more; 1,000,000 unless given.
-        keep_tokens : bool, default False
-            Keep the text of each document as it was read, and 4 bytes for each token, so that `passages` can find what
-            a text shares with documents. Tokens are words, or of code if the recipe's are.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
         recipe : Recipe, default None
@@ -135,6 +119,23 @@ class Index:
             "first". Excludes `method` and `threshold`, which a recipe holds as well. With `ignore_common`, for method
             "exact", the documents of each shingle are counted anew by each `decide`, and by the first query after a
             change. Then `add` decides nothing, and `containment` is refused.
+        **kept : keywords
+            The fields of `KeptTables`, which say what is stored besides.
+
+            - containment : int from 1 to 2**32, default None
+              A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can
+              find the documents that contain a text, and those that it contains. The smaller, the shorter the texts
+              that are found.
+            - sets : bool, default None
+              Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified. If None, they are
+              if there is a threshold. Without them min-hash stores its samples, and the share of equal samples stands
+              for resemblance; simhash takes no threshold then.
+            - expected : int, default None
+              By simhash, how many documents are expected: tables are chosen for them, which can hold any number, and
+              are slower for more. If None, 1,000,000.
+            - keep_tokens : bool, default False
+              Keep the text of each document as it was read, and 4 bytes for each token, so that `passages` can find
+              what a text shares with documents. Tokens are words, or of code if the recipe's are.
 
         Returns
         -------
@@ -158,7 +159,7 @@ class Index:
         folder, names = _folder_at(path), checked_names(columns)
         chosen = choose_recipe(recipe, "minhash", units=True, method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
-        keeps = chosen_keeps(chosen, sets, expected, containment, keep_tokens)
+        keeps = chosen_keeps(chosen, settings_of(KeptTables, "create", kept))
         if chosen.keep != "first" or chosen.cluster != "greedy":
             raise ParameterError(
                 "keep and cluster: documents are decided about when they are added, the first one first; give these "
@@ -166,7 +167,7 @@ class Index:
             )
         if chosen.only_against:
             raise ParameterError("only_against: an index has no reference set; leave it out")
-        if chosen.ignore_common is not None and containment is not None:
+        if chosen.ignore_common is not None and keeps.containment is not None:
             raise ParameterError(
                 "ignore_common and containment: a search by containment has a limit of its own, `common`; leave one out"
             )

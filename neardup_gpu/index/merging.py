@@ -326,97 +326,76 @@ def merged(
     Also the order of shingles that `again` made, if it was given and made one.
     `go_on` is called now and then, and may end it by an error; there is no file then.
     """
-    documents = [np.flatnonzero(each.live_documents) for each in segments]
-    entries = [np.flatnonzero(each.live_entries) for each in segments]
-    units = [np.flatnonzero(each.live_units) for each in segments]
-    number, num_documents = sum(map(len, entries)), sum(map(len, documents))
-    if not number and not num_documents:
+    first = segments[0].arrays
+    live = [(each.live_documents, each.live_entries, each.live_units) for each in segments]
+    live_documents, live_entries, live_units = map(list, zip(*live, strict=True))
+    documents, entries, units = (list(map(np.flatnonzero, of)) for of in (live_documents, live_entries, live_units))
+    if not any(map(len, entries)) and not any(map(len, documents)):
         return {}, None
     new_rows = _renumbered([each.num_entries for each in segments], entries)
     new_places = _renumbered([each.num_documents for each in segments], documents)
     sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, units, strict=True)])
     entry = np.concatenate([each["entry"][some] for each, some in zip(segments, units, strict=True)])
-    small = {"sequence": sequence, "entry": entry, "copies": copies_of(sequence, entry)}
-    unit_columns = [name for name in UNIT_COLUMNS if segments[0].is_divided]
+    made = {"sequence": sequence, "entry": entry, "copies": copies_of(sequence, entry)}
     if segments[0].is_divided:
         pairs_of = list(zip(segments, documents, strict=True))
-        sizes = [np.diff(each["first_unit"])[some] for each, some in pairs_of]
-        small["document"] = np.concatenate([each["document"][some] for each, some in pairs_of])
-        small["first_unit"] = np.append(0, np.cumsum(np.concatenate(sizes)))
+        unit_counts = [np.diff(each["first_unit"])[some] for each, some in pairs_of]
+        made["document"] = np.concatenate([each["document"][some] for each, some in pairs_of])
+        made["first_unit"] = np.append(0, np.cumsum(np.concatenate(unit_counts)))
     anew, order = ({}, None) if again is None else again(segments, entries)
     order_id = _order_id(segments) if order is None else order.id
-    if "flags" in anew:  # what was decided is made anew: nothing of it is copied
-        pairs, gone = ([np.zeros(len(each[name]), bool) for each in segments] for name in ("pair_left", "gone"))
-    else:
+    stays: dict[str, list[np.ndarray]] = {
+        **dict.fromkeys(UNIT_COLUMNS, live_units),
+        "ids": live_documents,
+        **dict.fromkeys(COLUMNS, live_entries),
+    }
+    if "flags" not in anew:  # else what was decided is made anew, and nothing of it is copied
         everything = Snapshot([*before, *segments], "cpu")
         pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
         gone = [each.live_entries[each["gone"]] != 0 for each in segments]
-    with_sets = "set_values" in segments[0].arrays
-    set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
-    integers = "ids" in segments[0].arrays
-    id_sizes = [each.ids.sizes(places) for each, places in zip(segments, documents, strict=True) if not integers]
-    texts = {
-        name: [np.diff(each[f"{name}_offsets"])[places] for each, places in zip(segments, documents, strict=True)]
-        for name in KEPT_TEXTS
-        if f"{name}_values" in segments[0].arrays
+        stays |= dict.fromkeys(("pair_left", "pair_right", "pair_resemblance"), pairs)
+        stays |= dict.fromkeys(("keeper", "keeper_resemblance"), gone)
+        renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
+        made["gone"] = np.concatenate(renamed).astype(np.uint32)
+    made |= anew
+    stays = {name: some for name, some in stays.items() if name in first and name not in made}
+    lists = {"id": documents, "set": entries, **dict.fromkeys(KEPT_TEXTS, documents)}
+    lists = {name: rows for name, rows in lists.items() if f"{name}_values" in first}
+    sizes = {
+        name: [np.diff(each[f"{name}_offsets"])[some] for each, some in zip(segments, rows, strict=True)]
+        for name, rows in lists.items()
     }
-    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys") and name not in anew]
-    columns = [name for name in COLUMNS if name in segments[0].arrays and name not in anew]
-    num_pairs = sum(int(each.sum()) for each in pairs)
-    num_gone = sum(int(each.sum()) for each in gone)
+    tables = [name.removesuffix("_keys") for name in first if name.endswith("_keys") and name not in made]
     renumbered = {name: new_places if name == "id" else new_rows for name in tables}
     table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-        **{name: (array.dtype, array.shape) for name, array in small.items()},
-        **{name: (UNIT_COLUMNS[name], (len(sequence),)) for name in unit_columns},
-        **({"ids": (np.int64, (num_documents,))} if integers else _ragged_shapes("id", np.uint8, id_sizes)),
+        **{name: (array.dtype, array.shape) for name, array in made.items()},
+        **{name: (first[name].dtype, (_number(some), *first[name].shape[1:])) for name, some in stays.items()},
+        **{f"{name}_offsets": (np.int64, (1 + sum(map(len, each)),)) for name, each in sizes.items()},
+        **{f"{name}_values": (first[f"{name}_values"].dtype, (_total(each),)) for name, each in sizes.items()},
         **merged_columns(segments, documents),
-        **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
         **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
         **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
-        **(_ragged_shapes("set", np.uint64, set_sizes) if with_sets else {}),
-        **{key: each for name in texts for key, each in _ragged_shapes(name, KEPT_TEXTS[name], texts[name]).items()},
-        "pair_left": (np.int64, (num_pairs,)),
-        "pair_right": (np.int64, (num_pairs,)),
-        "pair_resemblance": (np.uint64, (num_pairs,)),
-        "gone": (np.uint32, (num_gone,)),
-        "keeper": (np.int64, (num_gone,)),
-        "keeper_resemblance": (np.uint64, (num_gone,)),
-        **{name: (array.dtype, array.shape) for name, array in anew.items()},
     }
     with SEGMENT.filled(path, header_of(order_id), shapes) as filling:
-        for name, array in {**small, **anew}.items():
+        for name, array in made.items():
             filling.put(name, array)
-        for name in unit_columns:
-            _concatenate(filling, name, segments, units)
-        if integers:
-            _concatenate(filling, "ids", segments, documents)
-        else:
-            _gather_ragged(filling, "id", segments, documents, id_sizes, go_on)
-        merge_columns(segments, documents, filling)
-        for name, sizes_of in texts.items():
-            _gather_ragged(filling, name, segments, documents, sizes_of, go_on)
-        for name in columns:
+        for name, some in stays.items():
             go_on()
-            _concatenate(filling, name, segments, entries)
-        for name in ("pair_left", "pair_right", "pair_resemblance"):
-            _concatenate(filling, name, segments, [np.flatnonzero(some) for some in pairs])
-        for name in ("keeper", "keeper_resemblance"):
-            _concatenate(filling, name, segments, [np.flatnonzero(some) for some in gone])
-        renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
-        filling.put("gone", np.concatenate(renamed))
-        if with_sets:
-            _gather_ragged(filling, "set", segments, entries, set_sizes, go_on)
+            _concatenate(filling, name, segments, some)
+        merge_columns(segments, documents, filling)
+        for name, rows in lists.items():
+            _gather_ragged(filling, name, segments, rows, sizes[name], go_on)
         for name in tables:
             parts = [_table(each, name) for each in segments]
             for number in range(len(parts[0][0])):
                 go_on()
-                some = [(keys[number], rows[number]) for keys, rows in parts]
+                of_parts = [(keys[number], places[number]) for keys, places in parts]
                 place, end = (each * table_shapes[name][-1] for each in (number, number + 1))
-                for keys, rows in merge_tables(some, renumbered[name]):
+                for keys, places in merge_tables(of_parts, renumbered[name]):
                     if place + len(keys) <= end:
                         filling.put(f"{name}_keys", keys, place)
-                        filling.put(f"{name}_rows", rows, place)
+                        filling.put(f"{name}_rows", places, place)
                     place += len(keys)
                 if place != end:  # tables of one name hold the same entries
                     raise DamagedError(f"{path.parent.parent}: its {name} tables contradict one another; {REBUILD}")
@@ -488,23 +467,25 @@ def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarra
     return (*segments[0][f"{name}_rows"].shape[:-1], number)
 
 
+def _number(some: list[np.ndarray]) -> int:
+    return sum(int(np.count_nonzero(each)) for each in some)
+
+
+def _total(sizes: list[np.ndarray]) -> int:
+    return sum(int(each.sum()) for each in sizes)
+
+
 def _concatenate(filling: Filling, name: str, segments: list[Segment], some: list[np.ndarray]) -> None:
-    """Copy some rows of an array of each segment."""
+    """Copy the chosen rows of an array of each segment, a part at a time; `some` has a flag for each row."""
     start = 0
-    for segment, rows in zip(segments, some, strict=True):
-        array = segment[name]
+    for segment, chosen in zip(segments, some, strict=True):
+        array, rows = segment[name], np.flatnonzero(chosen)
         step = max(1, AT_ONCE // max(1, array[:1].size))
         for begin in range(0, len(rows), step):
             places = slice(begin, begin + step)
             part = array[places] if len(rows) == len(array) else array[rows[places]]
             filling.put(name, part, start)
             start += part.size
-
-
-def _ragged_shapes(name: str, dtype: Any, sizes: list[np.ndarray]) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Describe the two arrays of ragged rows, from the sizes of each segment."""
-    number, total = sum(map(len, sizes)), sum(int(each.sum()) for each in sizes)
-    return {f"{name}_offsets": (np.int64, (number + 1,)), f"{name}_values": (dtype, (total,))}
 
 
 def _gather_ragged(

@@ -196,21 +196,6 @@ class SampledCounts(NamedTuple):
     whole: np.ndarray
 
 
-class Statistics(Protocol):
-    """Facts about all documents that a method needs before it can sketch one, such as document frequencies."""
-
-    @property
-    def digest(self) -> str:
-        """A name for the statistics in a recipe."""
-
-    @property
-    def elements(self) -> str:
-        """The elements that are counted, as in `Recipe.elements`."""
-
-    def write(self, file: Any) -> None:
-        """Write the statistics to a new file."""
-
-
 class FirstPass(Protocol):
     """Buffer for a method that needs statistics of all documents: what it keeps of each until they are known."""
 
@@ -223,7 +208,7 @@ class FirstPass(Protocol):
     def add(self, measured: Any) -> None:
         """Keep the result of `measure`."""
 
-    def finish(self, recipe: Any, report: Any) -> tuple[Statistics, Iterable[np.ndarray]]:
+    def finish(self, recipe: Any, report: Any) -> tuple[Frequencies, Iterable[np.ndarray]]:
         """The statistics of all documents, and their sketches, some at a time, in host memory."""
 
     def close(self) -> None:
@@ -336,7 +321,7 @@ class Method(ABC):
         """Return the method that `describe` described."""
         return cls(**settings)
 
-    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Statistics | None]:
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Frequencies | None]:
         """Return the method that uses the given statistics (an object or a path), and the statistics.
 
         Raises

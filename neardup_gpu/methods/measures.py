@@ -8,7 +8,7 @@ Methods name measures before anything is computed, so kernels are imported where
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from ..records import dataclass
 from ._modules import arrays, choice, data, kernels, launch, np
@@ -36,12 +36,15 @@ class Measure(Protocol):
     @property
     def with_reference(self) -> Measure:
         """The measure of pairs whose left document is in a reference set."""
+        return self
 
     def knowing(self, statistics: Any) -> Measure:
         """The measure that weighs by these statistics, where it needs any."""
+        return self
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """The form in which documents wait in the spool, from their shingles with repeats in the order of the text."""
+        return shingles
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         """The form in which documents are compared, from what waits of them."""
@@ -51,12 +54,14 @@ class Measure(Protocol):
 
     def counting(self, distinct: np.ndarray) -> np.ndarray:
         """Return those of some distinct shingles, ascending, that are compared."""
+        return distinct
 
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         """The values of pairs: float64, shape (pairs,); any value below the threshold where it is not reached."""
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
-        """Return the values of pairs of sets, given their numbers of common elements and their sizes: float64."""
+        """Return the values of pairs, given what is common and the sizes, as numbers or as weights: float64."""
+        return kernels.resemblance.resemblance(common, left + right - common)
 
 
 class JoinMeasure(Measure, Protocol):
@@ -86,11 +91,10 @@ class UnweightedMeasure(JoinMeasure, Protocol):
     ignored: Any
     """Shingles that are not compared, ascending; or None."""
 
-    def knowing(self, statistics: Any) -> Measure:
-        return self
+    def without(self, common: Frequencies) -> Measure:
+        return replace(cast(Any, self), ignored=common.tokens)
 
     def counting(self, distinct: np.ndarray) -> np.ndarray:
-
         return distinct if self.ignored is None else np.setdiff1d(distinct, self.ignored, assume_unique=True)
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
@@ -129,22 +133,8 @@ class Resemblance(UnweightedMeasure):
     directed: ClassVar[bool] = False
     both_sizes: ClassVar[int] = 1
 
-    @property
-    def with_reference(self) -> Measure:
-        return self
-
-    def without(self, common: Frequencies) -> Measure:
-        return replace(self, ignored=common.tokens)
-
-    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
-        return shingles
-
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         return shingle_sets(waiting, backend)
-
-    def of(self, common: Any, left: Any, right: Any) -> Any:
-
-        return kernels.resemblance.resemblance(common, left + right - common)
 
     def common(self, values: Any, left: Any, right: Any) -> Any:
         return (values * (left + right) / (1 + values)).round()  # which errs by less than 2**-50 of the number
@@ -196,9 +186,6 @@ class ContainmentMeasure(UnweightedMeasure):
             return left + right - abs(left - right) >> 1  # for numbers and for arrays of any module
         return left if self.part == "left" else right
 
-    def without(self, common: Frequencies) -> Measure:
-        return replace(self, ignored=common.tokens)
-
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """Sets, as their sizes say who comes first."""
         return shingle_sets(shingles, backend)
@@ -220,7 +207,7 @@ class ContainmentMeasure(UnweightedMeasure):
 
 
 @dataclass(frozen=True)
-class Weighted:
+class Weighted(Measure):
     """J_W(A, B), the sum of the smaller weights of each element over the sum of the larger ones.
 
     What is compared of a document is a row of `kernels/weighted_resemblance.py`.
@@ -233,15 +220,8 @@ class Weighted:
     directed: ClassVar[bool] = False
     weighted: ClassVar[bool] = True
 
-    @property
-    def with_reference(self) -> Measure:
-        return self
-
     def knowing(self, statistics: Any) -> Measure:
         return replace(self, frequencies=statistics)
-
-    def counting(self, distinct: np.ndarray) -> np.ndarray:
-        return distinct
 
     def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
         """How many elements any document at the threshold shares with each, at least; in host memory.
@@ -257,9 +237,6 @@ class Weighted:
             if len(heaviest):
                 least[number] = max(1, int(np.searchsorted(heaviest, threshold * heaviest[-1])))
         return least
-
-    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
-        return shingles
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         from .weighting import weighted_sets
@@ -282,10 +259,6 @@ class Weighted:
         left, right = np.array([0, 0, 1]), np.array([1, 0, 1])
         common, one, other = kernels.weighted_resemblance.cpu(sets.values, sets.offsets, left, right)[0].tolist()
         return common, one, other
-
-    def of(self, common: Any, left: Any, right: Any) -> Any:
-        """From weights: of what is common, and of all elements of either."""
-        return kernels.resemblance.resemblance(common, left + right - common)
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()

@@ -329,7 +329,7 @@ class SimHash(WeighingSketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([2]))
         """
-        from ..hamming.near_pairs import settled
+        from .table_design import settled
 
         checks.seed(seed)
         if hasattr(keys, "shape"):
@@ -372,7 +372,7 @@ class SimHash(WeighingSketch):
         >>> [len(SimHash(radius=3).buckets(10**power).masks) for power in (4, 6, 8)]
         [4, 4, 10]
         """
-        from ..hamming.near_pairs import design_for, limits_of
+        from .table_design import design_for, limits_of
 
         design = design_for(num_rows, self.bits, self.radius, self.bucket_limit)
         return Buckets(design.array, self.radius, *limits_of(design, self.bucket_limit, self.bucket_probe))
@@ -468,6 +468,6 @@ class SimHash(WeighingSketch):
 
 def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:
     """Return the number of bits in which the simhashes of each pair differ: uint8, shape (pairs,), in host memory."""
-    from ..hamming import near_pairs
-
-    return near_pairs.distances(choice.to_host(simhashes), choice.to_host(left), choice.to_host(right))
+    simhashes, left, right = map(choice.to_host, (simhashes, left, right))
+    bits = np.bitwise_count(simhashes[left] ^ simhashes[right])
+    return bits if simhashes.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)

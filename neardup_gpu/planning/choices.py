@@ -15,9 +15,10 @@ from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
-from .costs import Machines, StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages
-from .counts import Counts, Workload, expected
+from .costs import StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages
+from .counts import Counts, expected
 from .files import Exchange, Shape, exchanges, shape_of
+from .settings import Machines, Workload
 
 COMPARED: tuple[MethodName, ...] = ("exact", "minhash")
 """The methods that are compared with the planned one; their rates were measured."""

@@ -7,8 +7,6 @@ import json
 from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
-from .. import checks
-from ..records import dataclass
 from ..stages.joining import MOST_MARK_BITS
 from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
@@ -21,34 +19,7 @@ from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
 from .counts import Counts
 from .files import PLACE_BYTES, Exchange, Shape, exchanges
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machines:
-    """The machines and workers that the tasks run on.
-
-    Parameters
-    ----------
-    nodes, cores : int
-        Machines, and cores of each; a core runs a task.
-    disk, network : int
-        Bytes a second of each machine, reading and writing together.
-    open_seconds : float
-        To open a file and to find a partition in it.
-    """
-
-    nodes: int = 1
-    cores: int = 2
-    disk: int = 10**9
-    network: int = 10**9
-    open_seconds: float = 0.001
-
-    def __post_init__(self) -> None:
-        checks.integer("nodes", self.nodes, 1, 10**6)
-        checks.integer("cores", self.cores, 1, 10**4)
-        checks.integer("disk", self.disk, 1)
-        checks.integer("network", self.network, 1)
-        checks.number("open_seconds", self.open_seconds, 0, 1000)
+from .settings import Machines
 
 
 class StageCost(NamedTuple):

@@ -6,14 +6,13 @@ import math
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from .. import checks
-from ..errors import ParameterError
 from ..records import dataclass
 from ..tasks.cutting import counter_bits
 from ..theory.prefix_filter import prefix_lengths
 
 if TYPE_CHECKING:
     from .files import Shape
+    from .settings import Workload
 
 SHINGLE_SIZE = 5
 """Tokens in a shingle."""
@@ -130,89 +129,6 @@ class Checked:
     nearest: int = 0
     wanted: int = 0
     wanted_shingles: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """The documents of a job, and what is assumed of them.
-
-    Parameters
-    ----------
-    documents : float
-        A whole number, at least 1.
-    text_bytes : int
-    against_documents : float, default 0
-        Documents of a reference set.
-    against_bytes : int, default 0
-        Their text.
-    units : float, optional
-        Number of parts of all documents of the input, if parts are compared. Parts of a reference set are assumed to be
-        as long. All settings that follow then count parts in place of documents, except `id_bytes` and `place_bytes`.
-    copies : float, default 0.2
-        Share of the documents that have the same words as others.
-    pairs : float, optional
-        Pairs of near-duplicates that are not copies; a tenth of the documents unless given.
-    token_bytes : float, default 6
-        Of text for each token.
-    containers : float, optional
-        By containment, postings of documents as containing ones, in addition to those as contained ones; the same
-        number by default.
-    check : int, default 0
-        Documents that are sampled to check the recall.
-    near : float, default 10
-        Possible partners of a sampled document.
-    id_bytes : int, default 8
-    place_bytes : int, default 48
-        What ids, names of files and rows take of each document.
-    """
-
-    documents: float
-    text_bytes: int
-    copies: float = 0.2
-    pairs: float | None = None
-    against_documents: float = 0
-    against_bytes: int = 0
-    containers: float | None = None
-    check: int = 0
-    near: float = 10.0
-    token_bytes: float = 6.0
-    id_bytes: int = 8
-    place_bytes: int = 48
-    units: float | None = None
-
-    def __post_init__(self) -> None:
-        most = 2.0**48
-        if checks.number("documents", self.documents, 1, most) != int(self.documents):
-            raise ParameterError(f"documents must be a whole number, got {self.documents}")
-        if checks.number("against_documents", self.against_documents, 0, most) != int(self.against_documents):
-            raise ParameterError(f"against_documents must be a whole number, got {self.against_documents}")
-        if checks.optional(checks.number, "units", self.units, 1, most) not in (None, int(self.units or 0)):
-            raise ParameterError(f"units must be a whole number, got {self.units}")
-        checks.integer("text", self.text_bytes, 1)
-        checks.integer("against_text", self.against_bytes, 0)
-        if (self.against_documents == 0) != (self.against_bytes == 0):
-            missing = "against_text" if self.against_bytes == 0 else "against_documents"
-            raise ParameterError(f"{missing}: is needed for a reference set, which has documents and text")
-        checks.optional(checks.number, "containers", self.containers, 0, most)
-        checks.integer("check", self.check, 0, 10**6)
-        checks.number("near", self.near, 0, most)
-        checks.fraction("copies", self.copies, one=False, hint="0.2 is a fifth")
-        checks.optional(checks.number, "pairs", self.pairs, 0, most)
-        checks.number("token_bytes", self.token_bytes, 1, 1000)
-        checks.integer("id_bytes", self.id_bytes, 1, 1000)
-        checks.integer("place_bytes", self.place_bytes, 1, 10_000)
-
-    @property
-    def compared(self) -> tuple[int, int]:
-        """Documents or parts of the input, and those of the input and the reference set together."""
-        if self.units is None:
-            return int(self.documents), int(self.documents + self.against_documents)
-        return int(self.units), int(self.units) + round(self.units * self.against_bytes / self.text_bytes)
-
-    @property
-    def all_bytes(self) -> int:
-        """Text of the input and of the reference set."""
-        return self.text_bytes + self.against_bytes
 
 
 def expected(work: Workload, shape: Shape, threshold: float) -> Counts:

@@ -31,9 +31,10 @@ from ..stages.joining import table_bits
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from ..text.unit_options import Unit
-from .costs import Machines, load_rates, memory_of, of_units, stage_names, stages
-from .counts import Counts, Workload, expected
+from .costs import load_rates, memory_of, of_units, stage_names, stages
+from .counts import Counts, expected
 from .files import Shape, exchanges, shape_of
+from .settings import Machines, Workload
 
 MARGIN = 1.1
 """Factor for freed memory that an allocator keeps."""

@@ -30,7 +30,7 @@ from ..store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of, read_report, us
 from ..store.parquet import opened, read_table
 
 if TYPE_CHECKING:
-    from ..methods.contract import Statistics
+    from ..methods.frequencies import Frequencies
     from ..report_page.page import Page
     from .by_value import ByValue
     from .explanation import Explanation
@@ -114,7 +114,7 @@ class Result:
     pairs: pa.Table
     report: dict[str, Any]
     recipe: Recipe
-    frequencies: Statistics | None = None
+    frequencies: Frequencies | None = None
     skipped: pa.Table | None = None
     sources: Sources | None = None
     facts: Facts | None = None
@@ -680,7 +680,7 @@ class StoredResult(Result):
         return self._read("skipped.parquet")
 
     @cached_property
-    def frequencies(self) -> Statistics | None:  # type: ignore[override]
+    def frequencies(self) -> Frequencies | None:  # type: ignore[override]
         from ..methods.frequencies import Frequencies
 
         name = "frequencies.parquet"

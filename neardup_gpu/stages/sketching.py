@@ -23,7 +23,8 @@ from ..kernels import distinct, sequences, texts
 from ..kernels._gf2 import mix64_all
 from ..kernels._launch import array_module, check_rows, know, known
 from ..log import log
-from ..methods.contract import FirstPass, Sketch, Statistics
+from ..methods.contract import FirstPass, Sketch
+from ..methods.frequencies import Frequencies
 from ..recipe import EQUAL, Recipe
 from ..records import dataclass
 from ..report import size
@@ -198,7 +199,7 @@ class Sketcher:
     recipe : Recipe
     runtime : Runtime
     clock : Clock
-    statistics : Statistics, optional
+    statistics : Frequencies, optional
         What the method weighs by, or the common shingles that are left out, if they are known.
     first_pass : FirstPass, optional
         What it is counted in, if it is not.
@@ -227,7 +228,7 @@ class Sketcher:
     recipe: Recipe
     runtime: Runtime
     clock: Clock
-    statistics: Statistics | None = None
+    statistics: Frequencies | None = None
     first_pass: FirstPass | None = None
     spool: Waiting | None = None
     store: SketchStore | None = None

@@ -380,7 +380,7 @@ def test_nothing_in_a_document_steers_the_terminal() -> None:
 
 
 def test_matches_line_up_whatever_their_ids_are(capsys: pytest.CaptureFixture[str]) -> None:
-    from neardup_gpu.cli.hamming.query import _MatchTable
+    from neardup_gpu.cli.hamming import _MatchTable
 
     _MatchTable()(pa.table({"query_id": ["漢字", "a\nb"], "id": ["x", "longer"], "distance": [0, 12]}))
     assert capsys.readouterr().out == (

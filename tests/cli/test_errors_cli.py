@@ -6,7 +6,7 @@ import pytest
 
 from neardup_gpu.cli.dedup import dedup
 from neardup_gpu.cli.errors import in_flags, names_of
-from neardup_gpu.cli.hamming.build import build
+from neardup_gpu.cli.hamming import build
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from neardup_gpu import Recipe, cli
 from neardup_gpu.planning.choices import COMPARED, plan
-from neardup_gpu.planning.costs import Machines, load_rates, stage_names
-from neardup_gpu.planning.counts import Workload
+from neardup_gpu.planning.costs import load_rates, stage_names
+from neardup_gpu.planning.settings import Machines, Workload
 from neardup_gpu.stages import METHODS
 
 Run = Callable[..., tuple[int, str, str]]

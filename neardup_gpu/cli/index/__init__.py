@@ -10,5 +10,6 @@ app = App(
     help="An index that grows: add documents all day, ask which are there already, remove some, decide who is kept.",
     version_flags=(),
 )
-for name in ("create", "add", "query", "remove", "decide", "compact", "copy", "check", "info", "serve"):
-    app.command(f"{__package__}.{name}:{name}", name=name)
+UPKEEP = "compact", "copy", "check", "info"
+for name in ("create", "add", "query", "remove", "decide", *UPKEEP, "serve"):
+    app.command(f"{__package__}.{'upkeep' if name in UPKEEP else name}:{name}", name=name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...methods import names_with
+from ...methods.finding.keeps import KeptTables
 from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ...text.unit_options import Unit
 from ..console import say_written
-from ..methods import DECIDING as DECIDING_BY, Conditions, ShingleSettings, chosen_recipe
+from ..methods import DECIDING as DECIDING_BY, Conditions, Listing, ShingleSettings, chosen_recipe, listed
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given, method_flags
 from .options import NewIndex, Said, SaidFlags, names_in
 
@@ -31,17 +32,6 @@ class IndexMethod:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing:
-    """Which pairs are listed."""
-
-    max_partners: str = setting(
-        "64",
-        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
-        metavar="N",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class StoredColumns:
     """Columns of the documents that the index keeps."""
 
@@ -50,31 +40,6 @@ class StoredColumns:
         "Columns to keep of each document, such as date,source: for removals, decisions and answers.",
         metavar="NAMES",
         shown="none",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptTables:
-    """The sets and tables that the index keeps."""
-
-    sets: bool = setting(
-        True, "Keep no shingles: estimate resemblance from samples and verify nothing.", flag="--no-sets"
-    )
-    expected: int | None = setting(
-        None,
-        "Expected number of documents, for which tables of simhashes are chosen.",
-        metavar="N",
-        shown="1000000 by simhash",
-    )
-    containment: int | None = setting(
-        None,
-        "Keep one in M shingles in a table, so that queries can search by containment; 16 is usual.",
-        metavar="M",
-        shown="none",
-    )
-    keep_tokens: bool = setting(
-        False,
-        "Keep texts and tokens: `neardup index query --passages` then finds what a text shares with documents.",
     )
 
 
@@ -100,10 +65,8 @@ def create(
 ) -> None:
     """Make an empty index."""
     from ...index import Index
-    from ..dedup import number_or_all
 
-    listed = {name: number_or_all(word) for name, word in given(listing).items()}
-    recipe = chosen_recipe(METHODS, method, **given(choice), **listed, unit=Unit(**given(unit)))
+    recipe = chosen_recipe(METHODS, method, **given(choice), **listed(listing), unit=Unit(**given(unit)))
     columns = names_in(given(stored).get("columns", []))
     with Index.create(index, recipe=recipe, columns=columns, **given(kept)) as made:
         found = {"documents": len(made)}

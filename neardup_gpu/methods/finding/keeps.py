@@ -5,10 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...records import dataclass
+from ...settings import setting
 from ..contract import Sketch
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptTables:
+    """The sets and tables that an index is to keep: `Index.create` describes each."""
+
+    sets: bool | None = setting(
+        None, "Keep no shingles: estimate resemblance from samples and verify nothing.", flag="--no-sets"
+    )
+    expected: int | None = setting(
+        None,
+        "Expected number of documents, for which tables of simhashes are chosen.",
+        metavar="N",
+        shown="1000000 by simhash",
+    )
+    containment: int | None = setting(
+        None,
+        "Keep one in M shingles in a table, so that queries can search by containment; 16 is usual.",
+        metavar="M",
+        shown="none",
+    )
+    keep_tokens: bool = setting(
+        False,
+        "Keep texts and tokens: `neardup index query --passages` then finds what a text shares with documents.",
+    )
 
 
 @dataclass(frozen=True)

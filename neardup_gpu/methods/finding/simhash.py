@@ -19,7 +19,7 @@ import numpy as np
 from neardup_gpu.kernels import bucket_probe
 
 from ...engine.choice import kernel
-from ...hamming.design import SEARCH, TableDesign, choose
+from ..table_design import SEARCH, TableDesign, choose
 from .by_segment import by_segment, sorted_table
 from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
@@ -36,7 +36,7 @@ MOST_TABLES = 64
 """Tables of an index at most: each takes 12 bytes of an entry."""
 
 MET = 100
-"""How much longer it takes to look at an entry of a bucket than `hamming.design` says, which compares sorted words."""
+"""How much longer it takes to look at an entry of a bucket than `table_design` says, which compares sorted words."""
 
 
 def design_for(expected: int, method: SimHash) -> TableDesign:

@@ -18,15 +18,19 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels._cached import cached_property
+from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from .. import checks
 from ..errors import ParameterError
 from ..records import dataclass
 from ..report import count
-from .values import of_integers
 
 LEADING = 64
 """The most bits that may lead in a table: they are one word."""
+
+ALL_WITH_ALL = 1 << 18
+"""The most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
+quarter of the bits or more, where random fingerprints are near one another, too, and no limit keeps pairs few."""
 
 MOST_BITS = 512
 """The most bits of a design. What it takes to count tables grows faster than the bits."""
@@ -156,6 +160,15 @@ def _leading(places: list[int], radius: int, prefix: int) -> Iterator[list[int]]
         rest = [place for block in range(number) if block not in choice for place in each[block]]
         for further in _leading(rest, radius, prefix - len(chosen)):
             yield chosen + further
+
+
+def of_integers(values: Any, bits: int) -> np.ndarray:
+    """Convert integers of 64 or 128 bits to an array of uint64, shape (n,) or (n, 2)."""
+    if bits == 64:
+        return np.array(values, np.uint64)
+    if bits == 128:
+        return np.array([divmod(int(value), 2**64) for value in values], np.uint64).reshape(-1, 2)
+    raise ParameterError(f"design must be of 64 or 128 bits, as fingerprints are, got one of {bits} bits")
 
 
 @dataclass(frozen=True)
@@ -430,3 +443,25 @@ def given_or_cheapest(design: TableDesign | None, values: np.ndarray, radius: in
             f"design must be for radius {radius} or more, got one for {design.radius}, which misses pairs"
         )
     return design
+
+
+def design_for(num_fingerprints: int, bits: int, radius: int, bucket_limit: int) -> TableDesign:
+    """The design by which `pairs` compares this number of fingerprints with one another, unless a design is given."""
+    all_with_all = ALL_WITH_ALL if 4 * radius >= bits else 0
+    load: dict[str, Any] = {"num_queries": num_fingerprints / 2, "probe": 0, "bucket_limit": bucket_limit}
+    return choose(num_fingerprints, radius, bits=bits, all_with_all=all_with_all, **load)
+
+
+def limits_of(design: TableDesign, bucket_limit: int, bucket_probe: int) -> tuple[int, int]:
+    """The bucket limits that a design keeps: none, where it compares all with all."""
+    return NO_LIMIT if design.prefix == 0 else bucket_limit, bucket_probe
+
+
+def settled(
+    values: np.ndarray, radius: int, design: TableDesign | None, limits: tuple[int, int]
+) -> tuple[TableDesign, tuple[int, int]]:
+    """Return the design given by the caller or else the cheapest one, and the bucket limits that it keeps."""
+    if design is None:
+        design = design_for(len(values), 64 * values.ndim, radius, limits[0])
+    design = given_or_cheapest(design, values, radius)
+    return design, limits_of(design, *limits)
