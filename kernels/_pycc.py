@@ -189,7 +189,7 @@ def _leave_out_what_no_module_needs() -> None:
     CPUContext.get_executable = lambda *_: [].append  # another function of C each time, by which Numba knows the kernel
     rtsys.initialize(cpu_target.target_context)  # its functions are called
     JITCodeLibrary._finalize_specific = lambda _: None
-    _numba.KernelCache = lambda *_: NullCache()
+    _numba.KernelCache = lambda *_: NullCache()  # type: ignore[misc, assignment]
     llvm.ffi.lib._lock._cblist.clear()
     JITCPUCodegen._add_module = lambda *_: None
     every = ModuleRef.global_variables.fget
@@ -203,7 +203,7 @@ def _leave_out_what_no_module_needs() -> None:
     CPUCodeLibrary._optimize_functions = _set_layout
     JITCodeLibrary._optimize_final_module = lambda _: None
     AOTCodeLibrary._optimize_final_module = _optimize_fully
-    TargetConfig.values = lambda self: {**_defaults(type(self)), **self._values}
+    TargetConfig.values = lambda self: {**_defaults(self.__class__), **self._values}
 
 
 def _set_layout(library: Any, module: Any) -> None:

@@ -203,6 +203,7 @@ def test_a_compiler_that_fails(checkout: Path, tmp_path: Path) -> None:
 
 
 DAYS_WORK = """
+import os
 import sys
 import neardup_gpu as nd
 from neardup_gpu.jobs.comparison import compare
@@ -217,6 +218,7 @@ assert compare(*texts[:2]).resemblance > 0.5
 nd.sketches.sketch_text(texts[0], nd.Recipe(method="minhash"))
 nd.sketches.sketch({"text": texts}, "sketches.parquet", engine="cpu")
 heavy = [name for name in ("numba", "llvmlite") if name in sys.modules]
+os.environ["NEARDUP_CACHE_DIR"] = "further"  # for Numba, which is imported by what lists all kernels
 from neardup_gpu.kernels import _ahead, _cpu, _pycc
 rare = {(each.name, signature) for each in _pycc.declared().values() for signature in each.signatures
         if isinstance(signature, _cpu.Rare)}
