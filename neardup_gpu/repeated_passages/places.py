@@ -257,7 +257,7 @@ def place_again(
         tokens = placed.tokens
         if cut == "token" and recipe.shingles.tokens not in ("letters", "lines"):  # each token is a part
             values, begins, ends = (each[chosen] for each in (tokens.values, tokens.begins, tokens.ends))
-            tokens, chosen = Tokens(values, some.offsets, begins, ends), slice(None)
+            tokens, chosen = Tokens(values, some.offsets, begins, ends), np.arange(len(chosen))
         tokens, marks = marks_of(placed.text, tokens, recipe, cut)
         text = placed.text.sizes[row]
         begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
