@@ -167,7 +167,7 @@ def _passages(
         if file is None and len(found.passages):
             _say_rows(found.passages, PASSAGE_COLUMNS)
             say("")
-        say(*summary(found, None, []), *([] if file is None else [row("written", shown.output)]))
+        say(*summary(found, None, []), *([] if shown.output is None else [row("written", shown.output)]))
 
 
 def _say_notes(notes: list[dict[str, Any]]) -> None:
