@@ -17,7 +17,7 @@ from ..data import look_up
 from ..documents.edits import Cuts
 from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
-from ..engine.memory import check_memory
+from ..engine.memory import PROCESS, check_memory
 from ..report import count
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
@@ -163,7 +163,7 @@ def check_windows(
     ------
     ParameterError
     """
-    if memory is None or (bytes_per_token + WINDOW_BYTES) * len(tokens) <= memory:
+    if memory is None or PROCESS + (bytes_per_token + WINDOW_BYTES) * len(tokens) <= memory:
         return  # even if a passage may repeat at every token
     _, hashes, windows = repeats.seeds(tokens, rows, length, max(1, length // 2))
     every = np.sort(hashes)

@@ -67,19 +67,22 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 # Progress
 
 
+SHORT = "short texts"
+
+
 def test_a_line_a_stage_without_a_terminal(run: Run, corpus: Path, tmp_path: Path) -> None:
     status, _, errors = run("dedup", corpus, "-o", tmp_path / "out")
     assert status == 0
-    assert messages(errors) == ""
+    assert messages(errors).startswith(f"{SHORT}: 30 of 30 documents")
     found = ["indexing", "joining", "joining", "verifying", "deciding"]
     stages = ["sketching", "finding candidates", *found, "deciding", "writing"]
-    assert [line.partition(":")[0] for line in errors.splitlines()] == stages
+    assert [each for line in errors.splitlines() if (each := line.partition(":")[0]) != SHORT] == stages
     assert re.match(r"sketching: 30 documents in \d+\.\d\d s\n", errors)
     assert re.search(r"^joining: about [\d,]+ comparisons?$", errors, re.M)
     assert re.search(r"^joining: [\d,]+ comparisons? in \d+\.\d\d s$", errors, re.M)
     errors = run("dedup", corpus, "--dry-run", "--method", "minhash")[2]
     stages = ["sketching", "finding candidates", "verifying", "deciding", "checking recall", "deciding"]
-    assert [line.partition(":")[0] for line in errors.splitlines()] == stages
+    assert [each for line in errors.splitlines() if (each := line.partition(":")[0]) != SHORT] == stages
     assert run("dedup", corpus, "--dry-run", "--quiet") == (0, "", "")
 
 
@@ -366,7 +369,7 @@ def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Ru
 
     monkeypatch.setattr(job, "decide", noting)
     errors = run("dedup", corpus, "--dry-run", "--engine", "cpu")[2]
-    assert messages(errors) == "GPU memory\\nran out\\x1b[2J\n"
+    assert messages(errors).startswith("GPU memory\\nran out\\x1b[2J\n")
     assert run("dedup", corpus, "--dry-run", "--engine", "cpu", "--quiet") == (0, "", "")
     assert not logging.getLogger("neardup_gpu").handlers
 
