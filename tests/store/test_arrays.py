@@ -156,12 +156,12 @@ def test_an_index_opens_and_answers_without_reading_all_of_it(tmp_path, monkeypa
     path = tmp_path / "index"
     values = saved(path, 300_000, ids=False, repeats=False)
     index = HammingIndex.load(path)
-    before = index._parts.file.num_left
+    before = index.file.num_left
     assert before * BLOCK_BYTES > 0.9 * path.stat().st_size
     assert index.query(int(values[7]))[1].tolist()[0] == 0
-    assert before - 5 * index.design.num_tables <= index._parts.file.num_left < before
+    assert before - 5 * index.design.num_tables <= index.file.num_left < before
     index.query(values)
-    assert index._parts.file.num_left == 0
+    assert index.file.num_left == 0
 
 
 @pytest.mark.parametrize(
