@@ -226,11 +226,16 @@ def test_comments_and_strings_of_several_lines_stay_whole():
     head = "/* Licence:\n   you may copy it.\n */\n"
     texts = [f"{head}int one = '/';\nint two; // 2\n", f"{head}int two; // zwei\nint three;\n"]
     pages = ["<p># 1</p>\n<?php\n# 2\n$a = 1;\n", "<p># 1</p>\n<?php\n$a = 1; # 3\n$b = 2;\n"]
-    documents = {"id": ["a.c", "b.c", "a.php", "b.php"], "text": texts + pages}
+    whole = ["int c; /* begins\nhere */\nint d;\n", "int c; /* begins\nand here */\n"]  # lines that end in a comment
+    whole += ["<b>b <?php $c = 1;\n$d = 2;\n", "<b>b <?php $c = 1;\n$e = 3;\n"]  # and that begin outside of code
+    documents = {
+        "id": ["a.c", "b.c", "a.php", "b.php", "c.c", "d.c", "c.php", "d.php"],
+        "text": texts + pages + whole,
+    }
     recipe = Recipe(unit="line", shingles=Shingles(tokens="code"))
     result = nd.dedup(documents, id_column="id", recipe=recipe)
     left = left_of([text.encode() for text in documents["text"]], result)
-    expected = [texts[0], f"{head}int three;\n", pages[0], "<p># 1</p>\n<?php\n$b = 2;\n"]
+    expected = [texts[0], f"{head}int three;\n", pages[0], "<p># 1</p>\n<?php\n$b = 2;\n", *whole]
     assert left == [text.encode() for text in expected]
     again = nd.dedup({"id": documents["id"], "text": left}, id_column="id", recipe=recipe)
     assert again.report["counts"]["units_cut"] == 0

@@ -351,7 +351,7 @@ class TestHere:
     def test_found_or_not_it_runs(self, tmp_path):
         reason = self.why()
         source = tmp_path / "in.jsonl"
-        source.write_text('{"text": "one two three four five"}\n' * 2)
+        source.write_text('{"text": "one two three four five"}\n' * 2)  # one is removed: else a line says why not
         code = "import sys; from neardup_gpu.cli import main; sys.exit(main(sys.argv[1:]))"
         done = python(code, "dedup", source, "--dry-run")
         assert done.returncode == 0, done.stderr
