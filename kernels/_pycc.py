@@ -262,4 +262,4 @@ if __name__ == "__main__":
         logging.getLogger("neardup_gpu").setLevel("ERROR")  # nothing is kept here for jobs
         said, sys.stdout = sys.stdout, sys.stderr  # distutils prints the compiler's commands
         folder, which, level, number, processes = sys.argv[1:]
-        print(json.dumps(_build_share(Path(folder), which, level, int(number), int(processes))), file=said)
+        print(json.dumps(_build_share(Path(folder), which, level, int(number), int(processes))), file=said, flush=True)
