@@ -86,11 +86,11 @@ class _UnfoldedLines:
 
 
 def say(*parts: RenderableType) -> None:
-    """Print plain strings and rich's renderables on stdout."""
+    """Print plain strings and rich's renderables on stdout, where they are seen at once, also through a pipe."""
     plain = [part for part in parts if isinstance(part, str)]
     if len(plain) == len(parts):
         text = "\n".join(line.rstrip(" ") for line in printable("\n".join(plain), lines=True).split("\n"))
-        print(encodable(text, getattr(sys.stdout, "encoding", None)))
+        print(encodable(text, getattr(sys.stdout, "encoding", None)), flush=True)
         return
     from rich.text import Text
 
@@ -98,7 +98,7 @@ def say(*parts: RenderableType) -> None:
     drawable = [Text(printable(part, lines=True)) if isinstance(part, str) else part for part in parts]
     with console.capture() as drawn:
         console.print(_UnfoldedLines(*drawable), soft_wrap=True)
-    print(drawn.get(), end="")
+    print(drawn.get(), end="", flush=True)
 
 
 def say_json(value: Any) -> None:
