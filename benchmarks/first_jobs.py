@@ -89,12 +89,32 @@ def layout(settings: Settings, name: str) -> Path:
 
 
 def layouts(settings: Settings) -> Items:
-    """Reading alone by number of threads, jobs on three layouts of the same text, and text that is in memory."""
+    """Reading and jobs of the CPU by number of threads, jobs on three layouts of a text, and text that is in memory."""
     threads = [n for n in (1, 2, 4, 8, 16) if n <= most_threads()]
     items: Items = {"text in memory": partial(_in_memory, settings)}
     items |= {f"dedup of {name}": partial(_deduplicated, settings, name) for name in LAYOUTS}
+    items |= {f"dedup by {n} thread{'s' * (n > 1)} of the CPU": partial(_on_threads, settings, n) for n in threads}
     items |= {f"reading by {n} thread{'s' * (n > 1)}": partial(_reading, settings, n) for n in threads}
     return items | {f"reading of {name}": partial(_read_as_pyarrow, settings, name) for name in LAYOUTS}
+
+
+@cache
+def _median_on_threads(path: Path, threads: int) -> float:
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        nd.dedup(path, text_columns="text", engine=nd.Engine(backend="cpu", threads=threads), **METHODS["exact"])
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def _on_threads(settings: Settings, threads: int) -> dict[str, Any]:
+    """Return the seconds of a job by exact on this number of threads."""
+    path = layout(settings, "1,000 rows per group")
+    seconds = _median_on_threads(path, threads)
+    times = _median_on_threads(path, 1) / seconds
+    says = f"{seconds:.2f} s, {times:.1f} times as fast as one thread"
+    return {"cpu_s": round(seconds, 4), "times_one_thread": round(times, 2), "says": says}
 
 
 def _seconds_to_read(path: Path, threads: int | None) -> tuple[float, int]:

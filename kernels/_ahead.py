@@ -29,9 +29,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from ._processor import carryless_products, features, is_x86
+from ._turn import turn
 
 log = logging.getLogger("neardup_gpu")
 
@@ -42,11 +41,6 @@ UNRELATED = {"_ahead.py", "_cache.py", "_cached.py", "_compiled.py", "_pycc.py"}
 
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
-
-TRIES = 4000
-"""How often a thread looks whether it is its turn: for 200 microseconds, if a pause of the processor takes 50 ns."""
-
-_turn = np.array([0, TRIES, *(14 * [0])])  # two words, and the rest of their cache line: see `_calls.py`
 
 _loading = threading.Lock()
 
@@ -128,7 +122,7 @@ def _module(file: str) -> tuple[ModuleType | None, str]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-        module.use_turn(_turn.ctypes.data)
+        module.use_turn(turn.buffer_info()[0])
     except (OSError, ImportError) as error:  # such as a file system without programs (noexec)
         return None, f"{file} cannot be loaded ({error})"
     return module, ""

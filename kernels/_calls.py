@@ -8,8 +8,9 @@ Python puts a thread to sleep that finds its global lock taken. On a virtual mac
 to wake it, in which another thread computes for a whole text, and then finds the lock taken, too: two threads that
 sketch texts would get less done than one. So a thread that comes out of compiled code first takes the turn, by looking
 again and again at a word in memory that names the thread whose turn it is; the next word says how often. A thread gives
-its turn back when it enters compiled code again, and lets the lock go. A thread that has waited for a while takes the
-turn nevertheless, so that nobody waits for long for a thread that does something else.
+its turn back when it enters compiled code again, and lets the lock go, and before it waits for others (`_turn.rest`). A
+thread that has waited for a while takes the turn nevertheless, so that nobody waits for long for a thread that does
+something else.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ import numpy as np
 from ._cached import cached_property
 from ._processor import most_threads
 from ._stand_ins import Replaced, StandIn, carray, intrinsic, ir, linked, listeners, types  # noqa: F401 (for kernels)
+from ._turn import rest
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError("neardup_gpu needs Python's global lock; on a free-threaded Python, set PYTHON_GIL=1")
@@ -221,7 +222,7 @@ class Parallel(Function):
     def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool, least: int) -> None:
         super().__init__(function, tuple(type(each)(f"int64, int64, {each}") for each in signatures), is_wide)
         self._least = least
-        self._pace = math.inf  # seconds for an item, in the last call
+        self._pace = math.inf  # seconds for an item, by the last call that found it out
 
     def __call__(self, count: int, *arguments: Any) -> None:
         count = operator.index(count)
@@ -230,19 +231,23 @@ class Parallel(Function):
             if count > 0:
                 entry(0, count, *arguments)
             return
-        threads = num_threads()
+        threads = min(num_threads(), -(-count // self._least))
         work = _SharedItems(entry, arguments, count, self._least, threads)
         try:
-            if self._pace * count < _LITTLE_TIME:
-                work.try_alone()
-            if work.is_left:
-                for _ in range(min(threads, -(-count // self._least)) - 1):
-                    if not _invite(work):
-                        break
-                work.compute()
+            pace = self._pace
+            if pace * work.first_share < _LITTLE_TIME:
+                work.try_alone(pace)
+                pace = self._pace = work.pace
+            else:
+                self._pace /= 2  # after some calls it is found out again, in case helpers that waited made it seem long
+            for _ in range(work.helpers(pace)):
+                if not _invite(work):
+                    break
+            work.compute()
         finally:
             work.end()
-        self._pace = work.pace
+        if self._pace == math.inf:
+            self._pace = work.pace
         if work.error is not None:
             try:
                 raise work.error
@@ -312,24 +317,30 @@ class _SharedItems:
 
     def __init__(self, entry: Callable, arguments: tuple[Any, ...], count: int, least: int, threads: int) -> None:
         self.error: BaseException | None = None
-        self.pace = 0.0  # seconds for an item
+        self.pace = math.inf  # seconds for an item, of the thread that waited least for others
         self._entry, self._arguments = entry, arguments
         self._count, self._least, self._threads = count, least, threads
         self._next = self._helping = 0  # the first item that nobody has taken; the number of helpers that compute
         self._lock, self._helped = threading.Lock(), threading.Event()
 
-    @property
-    def is_left(self) -> bool:
-        """Whether threads can take more shares."""
-        return self._next < self._count
+    def helpers(self, pace: float) -> int:
+        """Return how many helpers pay: each thread is to have work for longer than it takes to wake it."""
+        left = self._count - self._next
+        return int(min(self._threads - 1, pace * left / _LITTLE_TIME)) if left else 0
 
-    def try_alone(self) -> None:
-        """Compute without helpers for a little time, since waking them would take longer."""
-        self._compute(self._count // 16, self._count, _LITTLE_TIME)
+    @property
+    def first_share(self) -> int:
+        """Number of items of the first share that a thread takes."""
+        return max(self._count // (64 * self._threads), self._least)
+
+    def try_alone(self, pace: float) -> None:
+        """Compute without helpers for a little time, which takes less than waking them."""
+        quick = min(self._count, _LITTLE_TIME / 4 / pace) if pace else self._count
+        self._compute(max(self.first_share, int(quick)), self._count, _LITTLE_TIME)
 
     def compute(self) -> None:
         """Take shares until none is left, or until a thread has failed."""
-        self._compute(self._count // (64 * self._threads), -(-self._count // (8 * self._threads)), math.inf)
+        self._compute(self.first_share, -(-self._count // (8 * self._threads)), math.inf)
 
     def _compute(self, size: int, most: int, seconds: float) -> None:
         count, done, since = self._count, 0, perf_counter()
@@ -341,17 +352,18 @@ class _SharedItems:
                     begin = self._next
                     end = self._next = min(begin + size, count)
                 if begin == count:
-                    return
+                    break
                 self._entry(begin, end, *self._arguments)
                 now = perf_counter()
                 done += end - begin
-                self.pace = (now - since) / done
                 size = min(2 * size, most) if now - before < _LONG else size // 2
                 before = now
         except BaseException as error:
             with self._lock:
                 self.error = self.error or error
                 self._next = count
+        if done:
+            self.pace = min(self.pace, (before - since) / done)
 
     def help(self, helper: _Helper) -> None:
         """Compute on a helper's thread, unless there is nothing left to take."""
@@ -360,6 +372,7 @@ class _SharedItems:
             self._helping += takes_part
         if takes_part:
             self.compute()
+        rest()
         _idle.append(helper)  # first, so that the next call of the thread that waits finds it
         if takes_part:
             with self._lock:
@@ -378,7 +391,10 @@ class _SharedItems:
                 with self._lock:
                     self._next = self._count
                     is_done = not self._helping
-                if is_done or self._helped.wait():
+                if is_done:
+                    break
+                rest()
+                if self._helped.wait():
                     break
             except BaseException as error:
                 interrupt = error

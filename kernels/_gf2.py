@@ -39,7 +39,7 @@ def times_x(a, q):
     return (a >> np.uint64(1)) ^ (q if a & np.uint64(1) else np.uint64(0))
 
 
-@jit()
+@jit("uint64, uint64, uint64")
 def multiply(a, b, q):
     """a * b modulo x**64 + q, one bit at a time: for constants, not for data (64 steps)."""
     product = np.uint64(0)
@@ -50,7 +50,7 @@ def multiply(a, b, q):
     return product
 
 
-@jit()
+@jit("uint64, uint64")
 def power_of_x(exponent, q):
     """x**exponent modulo x**64 + q, for a uint64 exponent."""
     result, square = np.uint64(1 << 63), np.uint64(1 << 62)
@@ -112,14 +112,14 @@ def barrett(q):
     return quotient
 
 
-@jit()
+@jit("uint64")
 def byte_tables(q):
     """t[256 * i + v] = v * x**(64 + 8 * i) modulo p, for byte i counted from the highest: 16 kB, eight look-ups a
     word."""
     return tables_of_shift(np.uint64(1), q)
 
 
-@jit()
+@jit("uint64, uint64")
 def tables_of_shift(words, q):
     """The same for a word times x**(64 words): with them, `advance_by_tables` shifts by `words` words at once."""
     tables = np.zeros(2048, np.uint64)

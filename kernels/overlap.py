@@ -76,7 +76,7 @@ def reference(values, offsets, keys, first_holder, holders, least, bounds):
     return documents, samples, shared.astype(np.int32)
 
 
-@jit()
+@jit("int64")
 def _table_bits(num_keys):
     """Highest bits of a shingle that are looked up: enough for a table of 32 to 64 bits a key."""
     bits = 6

@@ -24,7 +24,7 @@ import numpy as np
 
 from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, keys_of, sort_by_key
 from ._cpu import parallel, types
-from ._gf2 import advance_by_tables, byte_tables, rabin_words
+from ._gf2 import advance_by_tables, byte_tables, multiply, power_of_x, rabin_words
 from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device, to_host
 from ._matches import DistinctPairs
 
@@ -280,8 +280,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     xp = namespace()
     bits = _row_bits(features)
     slices, poly = _present_rows(xp, features, present), np.uint64(poly)
-    modulus = byte_tables(poly)
-    moduli = on_device(modulus)
+    moduli, x64 = on_device(byte_tables(poly)), power_of_x(np.uint64(64), poly)
     passes = -(-len(features) // (max_rows or most_rows(_ROW_BYTES)))
     split = max(0, passes - 1).bit_length()
     resident = isinstance(features, xp.ndarray)
@@ -294,7 +293,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     subsets = _subsets(features.shape[1], r, tables)
     while some := list(islice(subsets, together)):
         columns = on_device(np.array([subset for _, subset in some], np.int64))
-        begins = [np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus)) for number, _ in some]
+        begins = [np.uint64(multiply(poly ^ np.uint64(number), x64, poly)) for number, _ in some]
         several = [(columns[number], begin) for number, begin in enumerate(begins)]
         filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):

@@ -73,7 +73,7 @@ def cpu(values, offsets, polys):
 RUN = 64  # values that a thread takes
 
 
-@jit()
+@jit("uint64")
 def power_tables(q):
     """x**(64 m) modulo p for m = v * 256**i at [256 * i + v], i < 5: any distance below 2**40 in five products."""
     tables = np.empty(1280, np.uint64)

@@ -18,6 +18,8 @@ from contextvars import ContextVar, copy_context
 from dataclasses import field
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from neardup_gpu.kernels._turn import rest
+
 from ..engine.processors import own_threads, share_threads
 from ..records import dataclass
 
@@ -178,6 +180,7 @@ class _StepQueue(Generic[T]):
     def _next(self) -> _Lane | None:
         """Begin the next step; None if there is none."""
         with self._asking:
+            rest()
             with self._room:
                 self._room.wait_for(lambda: self._is_over or not self._lanes or self._held < self._most)
                 if self._is_over:
@@ -244,6 +247,7 @@ class _StepQueue(Generic[T]):
     def _wait_for_room(self, size: int, regardless: Callable[[], bool]) -> bool:
         """Wait until there is room for this number of bytes, which are held from then on; False if the work was
         stopped."""
+        rest()
         self._room.wait_for(lambda: self._stopped or self._held + size <= self._most or regardless())
         if not self._stopped:
             self._held += size
@@ -266,6 +270,7 @@ class _StepQueue(Generic[T]):
 
     def take(self, lane: _Lane) -> Any:
         """Return the next result of the first step, or `_NOTHING` after its last one."""
+        rest()
         with self._ready:
             self._ready.wait_for(lambda: lane.results or lane.done)
             if lane.results:

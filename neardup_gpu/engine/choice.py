@@ -66,9 +66,8 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
     return cast(Backend, chosen)
 
 
-WORTH_A_GPU = 2_000_000_000
-"""Least bytes of text of a job that is put on a GPU without a request. This is an assumption, which
-benchmarks/first_contact.py is to confirm or refute: see docs/decisions/gpu.md."""
+WORTH_A_GPU = 1_000_000_000
+"""Least bytes of text of a job that is put on a GPU without a request, as measured once: see docs/decisions/gpu.md."""
 
 
 def is_requested(backend: str | None, device: int | None, gpu_memory: int | str | None) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
+from neardup_gpu.kernels._turn import rest
 
 from ..store.spool import Spool
 from . import heap
@@ -46,13 +47,24 @@ class HostRuntime:
         number = min(threads, SIDE_BY_SIDE)
         shares = deque(threads // number + (i < threads % number) for i in range(number))
         pool = ThreadPoolExecutor(number, "neardup-map", lambda: set_num_threads(shares.popleft()))
+
+        def run_and_rest(piece: P) -> R:
+            try:
+                return run(piece)
+            finally:
+                rest()
+
+        def first_result() -> R:
+            rest()
+            return waiting.popleft().result()
+
         try:
             for piece in chain(first, pieces):
-                waiting.append(pool.submit(copy_context().run, run, piece))
+                waiting.append(pool.submit(copy_context().run, run_and_rest, piece))
                 if len(waiting) > number:
-                    yield waiting.popleft().result()
+                    yield first_result()
             while waiting:
-                yield waiting.popleft().result()
+                yield first_result()
         finally:
             pool.shutdown(cancel_futures=True)
 

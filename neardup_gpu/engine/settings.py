@@ -30,7 +30,7 @@ class Engine:
     ----------
     backend : "reference", "cpu" or "gpu", default None
         The backend to run on. If None, it is the value of NEARDUP_BACKEND. If that is not set, it is "gpu" if there is
-        a usable GPU, else "cpu"; `dedup` and `sketch` then use the GPU for at least 2 GB of text.
+        a usable GPU, else "cpu"; `dedup` and `sketch` then use the GPU for at least 1 GB of text.
     device : int, default None
         Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows. If None, it is CuPy's current one.
     gpu_memory : int or str, default None

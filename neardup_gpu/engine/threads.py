@@ -16,7 +16,7 @@ from ..errors import NeardupError, ParameterError, ResourceError, too_few_thread
 from ..log import log
 from .processors import most_threads, with_threads
 
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 16
 """Pieces of work that are computed at a time, at most: what is serial in one is done while others compute."""
 
 _job = threading.RLock()

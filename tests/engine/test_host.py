@@ -12,6 +12,7 @@ from neardup_gpu.engine.arrays import MOVED, Stack, some_rows
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.engine.threads import SIDE_BY_SIDE, on_threads
 from neardup_gpu.kernels._cpu import most_threads, num_threads
+from neardup_gpu.kernels._turn import turn
 
 RUNTIME = HostRuntime("cpu")
 
@@ -37,6 +38,16 @@ def test_results_come_in_the_order_of_pieces(two_threads):
 def test_pieces_are_computed_side_by_side(two_threads):
     both = threading.Barrier(2, timeout=20)
     assert list(RUNTIME.map(lambda piece: both.wait() >= 0, range(4))) == [True] * 4
+
+
+def test_a_thread_without_a_piece_has_no_turn_to_take_the_lock(two_threads):
+    """Others would wait for it, and it may sleep for long."""
+
+    def takes_the_turn(piece: int) -> None:
+        turn[0] = 12345
+
+    list(RUNTIME.map(takes_the_turn, range(6)))
+    assert turn[0] == 0
 
 
 def test_one_piece_has_all_threads(two_threads):

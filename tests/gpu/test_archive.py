@@ -20,14 +20,14 @@ import compiled
 import kernel_list
 import stub_device
 from agreement import assert_same, on_host
-from fixed_cases import CASES, expected, fixed
+from fixed_cases import CASES, each_way, expected, resident
 from grids import some
 from numba import types
 from numba.core import sigutils
 
 from neardup_gpu.installation.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import _ahead, _compiled
-from neardup_gpu.kernels._launch import Kernel
+from neardup_gpu.kernels._launch import Kernel, on_device
 
 KERNELS = kernel_list.all_kernels()
 NAMED = ("gather._copy_values", "bbit_equal._count", "minhash._signature_kernel(32, 1)")
@@ -300,5 +300,7 @@ def test_on_a_device_it_gives_the_bits_of_the_cpu(made_for, monkeypatch):
     for kernel in KERNELS.values():
         monkeypatch.setattr(kernel, "_handles", {})
     for name, number in CASES:
-        assert_same(expected(name, number), on_host(kernel_modules()[name].gpu(*fixed(name, number))))
-    assert len(loaded) == len(KERNELS)
+        for arguments in each_way(name, number):
+            given = resident(name, arguments, on_device)
+            assert_same(expected(name, number), on_host(kernel_modules()[name].gpu(*given)))
+    assert {name for name, kernel in KERNELS.items() if kernel not in loaded} == set()

@@ -3,6 +3,7 @@
 Threads take their turns in lane, reversed and random order: a kernel with a race gives another answer in one of them.
 """
 
+from contextlib import contextmanager
 from functools import cache
 from unittest import mock
 
@@ -17,10 +18,11 @@ import hostir
 import kernel_list
 from agreement import KERNELS, assert_same, on_host
 from cupy_calls import on_device
-from fixed_cases import CASES, expected, fixed
+from fixed_cases import CASES, each_way, expected, fixed, resident
 from strategies import SEEDS, inputs
 
 from neardup_gpu.kernels import _matches, _near, _sort
+from neardup_gpu.kernels._cpu import Function
 
 GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 IN_ORDERS = [
@@ -30,7 +32,6 @@ IN_ORDERS = [
     if turn == 0 or number == 0 or turn == 1 + number % (len(hostir.ORDERS) - 1)
 ]
 """The first case of a kernel in all orders, others in lane and in one more."""
-HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
 
 
 def leaves(value):
@@ -42,14 +43,28 @@ def leaves(value):
             yield from leaves(each)
 
 
-def run(kernel, arguments, order, seed=0, resident=False):
+@contextmanager
+def declared_calls_alone():
+    """Let Python call compiled functions by their declared signatures only, which come compiled.
+
+    For other arguments, a job would wait for a compiler.
+    """
+
+    def find(function, described):
+        found = find_any(function, described)
+        assert found is not function.original, f"{function.name} has no signature for {described}"
+        return found
+
+    find_any = Function._find
+    with mock.patch.object(Function, "_find", find):
+        yield
+
+
+def run(kernel, arguments, order, seed=0, is_resident=False):
     """The answer of the `gpu` function, and the kernels that it launched; its arguments must be as they were."""
     before = [np.copy(a) if isinstance(a, np.ndarray) else a for a in leaves(arguments)]
-    given = [
-        on_device(a) if resident and isinstance(a, np.ndarray) and i not in HOST_ONLY.get(kernel, ()) else a
-        for i, a in enumerate(arguments)
-    ]
-    with hostir.device(order, seed) as launched:
+    given = resident(kernel, arguments, on_device) if is_resident else arguments
+    with hostir.device(order, seed) as launched, declared_calls_alone():
         result = on_host(KERNELS[kernel].gpu(*given))
     for one, other in zip(before, leaves(arguments), strict=True):
         assert np.array_equal(one, other), f"{kernel} changed its arguments"
@@ -58,11 +73,10 @@ def run(kernel, arguments, order, seed=0, resident=False):
 
 @cache
 def run_fixed(kernel, number, order):
-    """Run a fixed case and compare; return the kernels that it launched. Tables are also sorted one by one."""
-    launched, module = set(), KERNELS[kernel]
-    for most in {1, getattr(module, "_TOGETHER", 1)}:
-        with mock.patch.object(module, "_TOGETHER", most, create=True):
-            result, some = run(kernel, fixed(kernel, number), order, seed=number, resident=True)
+    """Run a fixed case and compare; return the kernels that it launched."""
+    launched = set()
+    for arguments in each_way(kernel, number):
+        result, some = run(kernel, arguments, order, seed=number, is_resident=True)
         assert_same(expected(kernel, number), result)
         launched |= set(some)
     return launched

@@ -71,10 +71,16 @@ def small():
     return generated(4_000_000, seed=2)
 
 
-def same(found, expected):
+def same(found, expected, *, little_memory=False):
+    """Check that two jobs found the same. With little memory the index of shingles is in parts, and a document may meet
+    another one in several."""
     assert found.documents.equals(expected.documents)
     assert found.pairs.equals(expected.pairs)
-    for part in ("counts", "limits", "recall", "group_sizes"):
+    counts = [{**each.report["counts"]} for each in (found, expected)]
+    if little_memory:
+        assert counts[0].pop("comparisons") >= counts[1].pop("comparisons")
+    assert counts[0] == counts[1]
+    for part in ("limits", "recall", "group_sizes"):
         assert found.report[part] == expected.report[part]
 
 
@@ -147,6 +153,7 @@ def test_simhash_with_little_memory(recipe, memory):
     same(
         dedup(table, recipe=recipe, engine=Engine(backend="gpu", gpu_memory=memory)),
         dedup(table, recipe=recipe, engine="cpu"),
+        little_memory=True,
     )
 
 
@@ -226,7 +233,7 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
                 found = dedup(small, engine=Engine(backend="gpu", gpu_memory=f"{megabytes}MB", batch_bytes=1 << 30))
         except NeardupError:
             break
-        same(found, wanted)
+        same(found, wanted, little_memory=True)
         halvings.append(found.report["device"]["halvings"])
         assert sum("halved" in record.getMessage() for record in caplog.records) == (halvings[-1] > 0)
     assert halvings[0] == 0
@@ -237,7 +244,8 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
 def test_little_memory(memory):
     """Sketches go to host memory and shingles to the file."""
     table = generated(20_000_000, seed=3)
-    same(dedup(table, engine=Engine(backend="gpu", gpu_memory=memory)), dedup(table, engine="cpu"))
+    found = dedup(table, engine=Engine(backend="gpu", gpu_memory=memory))
+    same(found, dedup(table, engine="cpu"), little_memory=True)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -364,7 +372,10 @@ def test_sketch_and_pairs(small, tmp_path):
 
 
 def test_a_gpu_is_found(monkeypatch):
+    """For little text it is not started without a request."""
     monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
+    assert dedup(pa.table({"text": ["a b", "a b"]})).report["backend"] == "cpu"
+    monkeypatch.setattr("neardup_gpu.engine.choice.WORTH_A_GPU", 0)
     assert dedup(pa.table({"text": ["a b", "a b"]})).report["backend"] == "gpu"
 
 

@@ -70,8 +70,8 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in ("_ahead", "_cache", "_cached", "_cpu", "_numba", "_processor", "_pycc", "_calls", "_stand_ins"):
-        shutil.copy(kernels / f"{name}.py", package)
+    for name in "ahead cache cached cpu numba processor pycc calls stand_ins turn".split():
+        shutil.copy(kernels / f"_{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
     run(package.parent, "import pathlib, package._pycc as p; print(p.build(pathlib.Path('package')))")
@@ -319,14 +319,14 @@ def test_nobody_waits_long_for_a_thread_whose_turn_it_is(package):
     code = """
 import time
 import numpy as np
-from package import _ahead
+from package._turn import turn
 from package.sums import above
 values = np.arange(100, dtype=np.uint64)
 above(values, 49)
-mine, right, began = _ahead._turn[0], True, time.perf_counter()
+mine, right, began = turn[0], True, time.perf_counter()
 for _ in range(100):
-    _ahead._turn[0] = 12345  # another thread's
-    right &= above(values, 49) == 50 and _ahead._turn[0] == mine
+    turn[0] = 12345  # another thread's
+    right &= above(values, 49) == 50 and turn[0] == mine
 print(mine != 0, right, time.perf_counter() - began < 10)
 """
     assert run(package.parent, code).stdout == "True True True\n"

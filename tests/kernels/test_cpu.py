@@ -1,6 +1,7 @@
 """Kernels of the processor: which code takes which arguments, and how threads divide the work."""
 
 import _thread
+import math
 import os
 import signal
 import subprocess
@@ -270,6 +271,31 @@ def test_little_work_wakes_nobody(helpers, monkeypatch):
         for _ in range(20):
             function(16)
     assert len(code.done) == 20 * 16 and len(woken) < 10
+
+
+def test_work_that_seemed_to_take_long_is_found_to_be_little(helpers, monkeypatch):
+    """A call that had waited for other threads would otherwise let every later call wake helpers."""
+    woken = []
+    monkeypatch.setattr(_cpu, "_invite", lambda work: woken.append(work))
+    function = function_of(code := Slow())
+    code.__class__ = type("Quick", (Slow,), {"__call__": lambda self, begin, end: self.done.extend(range(begin, end))})
+    function._pace = 1.0
+    with on_threads(4):
+        for _ in range(20):
+            function(16)
+        assert len(woken) >= 10
+        woken.clear()
+        for _ in range(20):
+            function(16)
+    assert len(woken) < 10 and len(code.done) == 40 * 16
+
+
+@pytest.mark.parametrize(
+    ("pace", "count", "expected"),
+    [(1e-6, 99, 0), (1e-6, 150, 1), (1e-6, 399, 3), (1e-6, 10_000, 7), (math.inf, 100, 7), (0.0, 100, 0), (1.0, 0, 0)],
+)
+def test_each_thread_has_work_for_a_tenth_of_a_millisecond(pace, count, expected):
+    assert _cpu._SharedItems(print, (), count, 1, 8).helpers(pace) == expected
 
 
 def test_calls_within_helpers_do_not_wait_for_each_other(helpers):

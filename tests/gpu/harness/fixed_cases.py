@@ -8,8 +8,10 @@ tests/kernels/test_agreement.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from neardup_gpu.installation.kernel_inputs import INPUTS, Draw, kernel_modules
 
 SIZE, SIZES = 10_000, {"tokens": 60_000, "minhash": 100_000, "sequences": 200_000, "gather": 100_000, "hamming": 4000}
 BY_REFERENCE = {"greedy", "components"}
+HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
 
 
 class DrawInTurn(Draw):
@@ -55,3 +58,18 @@ def expected(kernel: str, number: int) -> Any:
     """The answer to a case."""
     module = kernel_modules()[kernel]
     return (module.reference if kernel in BY_REFERENCE else module.cpu)(*fixed(kernel, number))
+
+
+def resident(kernel: str, arguments: tuple, put: Callable[[np.ndarray], Any]) -> list[Any]:
+    """The arguments of a kernel, with the arrays that may lie on a device put there."""
+    host_only = HOST_ONLY.get(kernel, ())
+    return [put(a) if isinstance(a, np.ndarray) and i not in host_only else a for i, a in enumerate(arguments)]
+
+
+def each_way(kernel: str, number: int) -> Iterator[tuple]:
+    """Yield the arguments of a case. Where `gpu` sorts several tables together, yield them again, and it sorts one by
+    one meanwhile: a kernel may be launched only then."""
+    module = kernel_modules()[kernel]
+    for most in {1, getattr(module, "_TOGETHER", 1)}:
+        with mock.patch.object(module, "_TOGETHER", most, create=True):
+            yield fixed(kernel, number)
