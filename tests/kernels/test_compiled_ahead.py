@@ -70,7 +70,7 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in "ahead cache cached cpu numba processor pycc calls stand_ins turn".split():
+    for name in ["ahead", "cache", "cached", "cpu", "numba", "processor", "pycc", "calls", "stand_ins", "turn"]:
         shutil.copy(kernels / f"_{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
