@@ -12,7 +12,7 @@ import pytest
 from grids import fewer
 from hypothesis import given, settings
 
-from neardup_gpu import Recipe, Result, Shingles, Workers, Writing, dedup
+from neardup_gpu import Recipe, Result, Shingles, Unit, Workers, Writing, dedup
 from neardup_gpu.cli.app import app
 from neardup_gpu.errors import InputError
 from neardup_gpu.results.grouping import Grouping
@@ -126,6 +126,31 @@ def test_values_that_lost_most_are_named() -> None:
     report = dedup(table, writing=Writing(by="site"), **INPUT | {"id_column": "id"}).report
     lost = {"value": "y", "documents": 20, "removed": 20}
     assert report["lost_most"] == {"by": "site", "number": 1, "values": [lost]}
+
+
+@pytest.mark.parametrize("threshold", [1, 0.5])
+def test_copies_of_lines_are_pairs_with_their_sources(tmp_path: Path, threshold: float) -> None:
+    """Copies of equal words are in no table of pairs. One line of the last document is in the reference set."""
+    first, second, known = "this line is in a and in b", "that line is in a, and twice in b", "a known line of words"
+    texts = [f"{first}\n{second}", f"{first}\n{second}\n{second}!", f"only here there are these words\n{known}"]
+    pq.write_table(
+        pa.table({"id": range(3), "text": texts, "site": ["a", "b", "b"]}), tmp_path / "in.parquet", row_group_size=1
+    )
+    lines = Recipe(threshold=threshold, unit=Unit("line", keep_copies=1))
+    options = {
+        "id_column": "id",
+        "text_columns": "text",
+        "recipe": lines,
+        "against": pa.table({"id": [9], "text": [known]}),
+    }
+    found = dedup(tmp_path / "in.parquet", **options, writing=Writing(by="site"))
+    workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=60, partitions=2)
+    tasks = dedup(
+        tmp_path / "in.parquet", **options, writing=Writing(by="site"), workers=workers, output=tmp_path / "out"
+    )
+    pairs = found.by("site").pairs.to_pylist()
+    assert pairs == [{"value_a": "a", "value_b": "b", "pairs": 3}]
+    assert found.report["by"]["pairs"] == tasks.report["by"]["pairs"] == tasks.by("site").pairs.to_pylist() == pairs
 
 
 def test_pairs_with_the_reference_set_are_left_out() -> None:

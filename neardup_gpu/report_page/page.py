@@ -296,7 +296,8 @@ def _losses(run: Run, found: Grouping) -> dict[str, Any]:
     removed = found.count(~bools(run.documents["kept"].combine_chunks()))
     rows = sorted(found.rows(removed=removed), key=lambda row: (-row["removed"], -row["documents"]))
     warnings, no_words = most_lost(rows), np.zeros(len(run.documents), np.int64)
-    pairs = ByValue.of(found, no_words, run.documents, run.pairs).pairs.slice(0, LISTED_PAIRS)
+    units = None if run.units is None else run.units()
+    pairs = ByValue.of(found, no_words, run.documents, run.pairs, units).pairs.slice(0, LISTED_PAIRS)
 
     def named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [row | {"name": _name(row["value"])} for row in rows]

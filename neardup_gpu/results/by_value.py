@@ -35,7 +35,8 @@ class ByValue(NamedTuple):
         kept, removed, and words, the tokens of all its documents.
     pairs : pyarrow.Table
         One row per two values, or one value twice, with listed pairs between them, most pairs first: value_a, value_b,
-        pairs. Pairs with the reference set are left out.
+        pairs. Pairs with the reference set are left out. If units such as lines are compared, a unit that was cut as an
+        exact copy counts as a pair with its source.
 
     Examples
     --------
@@ -49,17 +50,31 @@ class ByValue(NamedTuple):
     pairs: pa.Table
 
     @classmethod
-    def of(cls, groups: Grouping, num_tokens: np.ndarray, documents: pa.Table, pairs: pa.Table) -> ByValue:
-        """Count the documents and the pairs of a result. `num_tokens` has the words of each document."""
+    def of(
+        cls,
+        groups: Grouping,
+        num_tokens: np.ndarray,
+        documents: pa.Table,
+        pairs: pa.Table,
+        units: pa.Table | None = None,
+    ) -> ByValue:
+        """Count the documents and the pairs of a result.
+
+        `num_tokens` has the words of each document. `units` is the table of units, None if documents are compared.
+        """
         kept = _kept(documents)
         words = np.zeros(len(groups.names), np.int64)
         np.add.at(words, groups.codes, num_tokens)
         values = groups.rows(kept=groups.count(kept), removed=groups.count(~kept), words=words)
         if "a_in_reference" in pairs.column_names:
             pairs = pairs.filter(pc.invert(pairs["a_in_reference"]))
-        rows = [numpy_of(pc.index_in(pairs[name], documents["id"]).combine_chunks()) for name in ("id_a", "id_b")]
+        ids = [(pairs["id_a"], pairs["id_b"]), *([] if units is None else [_copies(units)])]
+        rows = [
+            np.concatenate([numpy_of(pc.index_in(each[side], documents["id"]).combine_chunks()) for each in ids])
+            for side in (0, 1)
+        ]
         schema = pa.schema([("value_a", pa.large_string()), ("value_b", pa.large_string()), ("pairs", pa.int64())])
-        between = groups.pairs(*rows) if len(pairs) else []
+        between = groups.pairs(*rows) if len(rows[0]) else []
         return cls(pa.Table.from_pylist(values, _VALUES), pa.Table.from_pylist(between, schema))
 
     def to_report(self, column: str) -> dict[str, Any]:
@@ -75,6 +90,15 @@ class ByValue(NamedTuple):
             "pairs": self.pairs.slice(0, LISTED).to_pylist(),
         }
         return {"by": by, **({} if column == FILE else lost_most(column, self.values.to_pylist()))}
+
+
+def _copies(units: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the ids of the sources of units that were cut as exact copies, and the ids of the units' documents."""
+    exact = pc.is_in(units["reason"], value_set=pa.array(["identical", "same_words"]))
+    if "in_reference" in units.column_names:
+        exact = pc.and_(exact, pc.invert(units["in_reference"]))
+    copies = units.filter(exact)
+    return copies["source_id"], copies["id"]
 
 
 _VALUES = pa.schema(

@@ -493,7 +493,7 @@ class Result:
         column = checks.text("column", column)
         num_tokens = None if self.facts is None else self.facts.num_tokens
         groups, num_tokens = read_groups(column, self.documents, self._input.documents, self.recipe, num_tokens)
-        return ByValue.of(groups, num_tokens, self.documents, self.pairs)
+        return ByValue.of(groups, num_tokens, self.documents, self.pairs, self.units)
 
     def write_report(
         self, path: str | Path, *, text: bool = True, by: str | None = None, overwrite: bool = False

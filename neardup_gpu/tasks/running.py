@@ -34,7 +34,7 @@ from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
 from ..results.by_value import ByValue, read_groups
-from ..store.artefacts import DOCUMENTS, PAIRS, files_in, write_report
+from ..store.artefacts import DOCUMENTS, PAIRS, UNITS, files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder
 from ..store.leases import Lease
@@ -188,7 +188,8 @@ def columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Sche
 
 def _counted_by(column: str, job: Job, folder: Path, documents: Documents) -> ByValue:
     """Count the documents of a result by a column; takes memory for all documents and pairs, as a page does."""
-    parts = [map(read_table, sorted((folder / name).iterdir())) for name in (DOCUMENTS, PAIRS)]
+    names = (DOCUMENTS, PAIRS, *([UNITS] if job.work.shared.recipe.unit.divides else []))
+    parts = [map(read_table, sorted((folder / name).iterdir())) for name in names]
     tables = [pa.concat_tables(some) for some in parts]
     mine, files = range(job.num_known, len(job.slices)), job.work.shared.files("by", 0)
     num_tokens = np.concatenate([tokens_of_documents(files, number) for number in mine])
