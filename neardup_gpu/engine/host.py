@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup_gpu.kernels._cpu import num_threads, set_num_threads
+from neardup_gpu.kernels._cpu import num_threads, on_threads
 from neardup_gpu.kernels._turn import rest
 
 from ..store.spool import Spool
@@ -21,6 +23,40 @@ from .choice import to_host
 from .contract import Backend, P, Q, R
 from .memory import Shares
 from .threads import SIDE_BY_SIDE
+
+
+class _FreeThreads:
+    """The threads of a job that no piece has taken.
+
+    Parameters
+    ----------
+    threads, pieces : int
+        How many threads there are, and how many pieces are computed side by side: no more than threads.
+    """
+
+    def __init__(self, threads: int, pieces: int) -> None:
+        self._number, self._share, self._first = threads, threads // pieces, pieces
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def some(self) -> Iterator[None]:
+        """Run the kernels of the block on some of the free threads; wait while none is free.
+
+        The first pieces take half of the free threads each, so that few pieces have nearly all. Later ones have equal
+        shares.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._number)
+            taken = -(-self._number // 2) if self._first > 0 else min(self._share, self._number)
+            self._first -= 1
+            self._number -= taken
+        try:
+            with on_threads(taken):
+                yield
+        finally:
+            with self._changed:
+                self._number += taken
+                self._changed.notify_all()
 
 
 class HostRuntime:
@@ -35,8 +71,8 @@ class HostRuntime:
         self.backend, self.shares = backend, Shares.of_host()
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P], begin: Callable[[P], Any] | None = None) -> Iterator[R]:
-        """Yield a function's results for pieces, in order; some at a time, each by a thread that has its share of
-        all."""
+        """Yield a function's results for pieces, in order; some at a time, each by a thread that has a share of all
+        threads."""
         pieces = iter(pieces)
         first = list(islice(pieces, 2))
         threads = num_threads()
@@ -45,12 +81,13 @@ class HostRuntime:
             return
         waiting: deque[Future[R]] = deque()
         number = min(threads, SIDE_BY_SIDE)
-        shares = deque(threads // number + (i < threads % number) for i in range(number))
-        pool = ThreadPoolExecutor(number, "neardup-map", lambda: set_num_threads(shares.popleft()))
+        free = _FreeThreads(threads, number)
+        pool = ThreadPoolExecutor(number, "neardup-map")
 
         def run_and_rest(piece: P) -> R:
             try:
-                return run(piece)
+                with free.some():
+                    return run(piece)
             finally:
                 rest()
 

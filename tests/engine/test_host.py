@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from neardup_gpu.engine import threads
 from neardup_gpu.engine.arrays import MOVED, Stack, some_rows
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.engine.threads import SIDE_BY_SIDE, on_threads
@@ -48,6 +49,29 @@ def test_a_thread_without_a_piece_has_no_turn_to_take_the_lock(two_threads):
 
     list(RUNTIME.map(takes_the_turn, range(6)))
     assert turn[0] == 0
+
+
+def test_few_pieces_share_all_threads_and_many_have_one_each(monkeypatch):
+    """No more threads are taken together than there are."""
+    monkeypatch.setattr(threads, "most_threads", lambda: 16)
+    lock, running, most, shares = threading.Lock(), 0, 0, []
+
+    def count(piece: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += num_threads()
+            most = max(most, running)
+            shares.append(num_threads())
+        time.sleep(0.02)
+        with lock:
+            running -= num_threads()
+
+    with on_threads(16):
+        list(RUNTIME.map(count, range(3)))
+        assert sorted(shares) == [2, 4, 8] and most == 14
+        shares.clear()
+        list(RUNTIME.map(count, range(100)))
+    assert most == 16 and shares[:5] == [8, 4, 2, 1, 1] and shares[20:80] == [1] * 60
 
 
 def test_one_piece_has_all_threads(two_threads):
