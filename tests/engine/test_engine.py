@@ -259,13 +259,13 @@ class TestFoundByItself:
             sketch(TEXTS_TABLE, tmp_path / "sketches.parquet")
         assert result.report["backend"] == "cpu"
         lines = [each.getMessage() for each in caplog.records if "running on the CPU" in each.getMessage()]
-        assert lines[0].startswith("running on the CPU: a GPU is used by itself from 2.0 GB of text on, and there are ")
+        assert lines[0].startswith("running on the CPU: a GPU is used by itself from 1.0 GB of text on, and there are ")
 
-    @pytest.mark.parametrize("found", [None, 2 * 10**9])
+    @pytest.mark.parametrize("found", [None, 10**9])
     def test_much_text_and_text_of_unknown_size_is_not(self, monkeypatch, found):
         machine(monkeypatch)
         assert for_text(Engine(), lambda: found).resolve() == "gpu"
-        assert for_text(Engine(), lambda: 2 * 10**9 - 1).resolve() == "cpu"
+        assert for_text(Engine(), lambda: 10**9 - 1).resolve() == "cpu"
 
     @pytest.mark.parametrize("options", [{"backend": "gpu"}, {"device": 0}, {"gpu_memory": "1GB"}, {}])
     def test_what_is_asked_for_is_heeded_however_little_there_is(self, monkeypatch, options):
