@@ -222,7 +222,8 @@ class Parallel(Function):
     def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool, least: int) -> None:
         super().__init__(function, tuple(type(each)(f"int64, int64, {each}") for each in signatures), is_wide)
         self._least = least
-        self._pace = math.inf  # seconds for an item, by the last call that found it out
+        self._pace = math.inf  # seconds for an item, as found out last
+        self._trusted = 0  # calls for which that is believed
 
     def __call__(self, count: int, *arguments: Any) -> None:
         count = operator.index(count)
@@ -234,13 +235,12 @@ class Parallel(Function):
         threads = min(num_threads(), -(-count // self._least))
         work = _SharedItems(entry, arguments, count, self._least, threads)
         try:
-            pace = self._pace
-            if pace * work.first_share < _LITTLE_TIME:
-                work.try_alone(pace)
-                pace = self._pace = work.pace
-            else:
-                self._pace /= 2  # after some calls it is found out again, in case helpers that waited made it seem long
-            for _ in range(work.helpers(pace)):
+            if self._pace * count < _LITTLE_TIME or (not self._trusted and self._pace < math.inf):
+                work.try_alone(self._pace)
+                self._pace, self._trusted = work.pace, _TRUSTED
+            elif self._trusted:
+                self._trusted -= 1
+            for _ in range(work.helpers(self._pace)):
                 if not _invite(work):
                     break
             work.compute()
@@ -401,6 +401,10 @@ class _SharedItems:
         if interrupt is not None:
             raise interrupt
 
+
+_TRUSTED = 16
+"""Calls after which a thread finds out again, without helpers, how long an item takes: those had made it seem longer if
+they waited for others."""
 
 _LONG = 0.1
 """Seconds after which a share was too large."""

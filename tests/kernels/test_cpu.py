@@ -279,7 +279,7 @@ def test_work_that_seemed_to_take_long_is_found_to_be_little(helpers, monkeypatc
     monkeypatch.setattr(_cpu, "_invite", lambda work: woken.append(work))
     function = function_of(code := Slow())
     code.__class__ = type("Quick", (Slow,), {"__call__": lambda self, begin, end: self.done.extend(range(begin, end))})
-    function._pace = 1.0
+    function._pace, function._trusted = 1.0, 12
     with on_threads(4):
         for _ in range(20):
             function(16)
