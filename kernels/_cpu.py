@@ -235,10 +235,10 @@ class Parallel(Function):
         threads = min(num_threads(), -(-count // self._least))
         work = _SharedItems(entry, arguments, count, self._least, threads)
         try:
-            if self._pace * count < _LITTLE_TIME or (not self._trusted and self._pace < math.inf):
+            if self._pace * count < _LITTLE_TIME or (self._trusted <= 0 and self._pace < math.inf):
                 work.try_alone(self._pace)
                 self._pace, self._trusted = work.pace, _TRUSTED
-            elif self._trusted:
+            else:
                 self._trusted -= 1
             for _ in range(work.helpers(self._pace)):
                 if not _invite(work):
