@@ -151,6 +151,9 @@ def test_copies_of_lines_are_pairs_with_their_sources(tmp_path: Path, threshold:
     pairs = found.by("site").pairs.to_pylist()
     assert pairs == [{"value_a": "a", "value_b": "b", "pairs": 3}]
     assert found.report["by"]["pairs"] == tasks.report["by"]["pairs"] == tasks.by("site").pairs.to_pylist() == pairs
+    for result in (found, tasks):
+        page = result.write_report(tmp_path / "page.html", by="site", overwrite=True).html
+        assert '<bdi>a</bdi></th><td><bdi>b</bdi></td><td class="number">3</td>' in page
 
 
 def test_pairs_with_the_reference_set_are_left_out() -> None:

@@ -35,7 +35,7 @@ class _FreeThreads:
     """
 
     def __init__(self, threads: int, pieces: int) -> None:
-        self._number, self._share, self._first = threads, threads // pieces, pieces
+        self._number, self._share, self._first = threads, -(-threads // pieces), pieces
         self._changed = threading.Condition()
 
     @contextlib.contextmanager

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import bools, numpy_of
+from ..documents.units import NEAR, REASONS
 from ..errors import InputError
 from ..recipe import Recipe
 from ..report import count
@@ -94,7 +95,7 @@ class ByValue(NamedTuple):
 
 def _copies(units: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Return the ids of the sources of units that were cut as exact copies, and the ids of the units' documents."""
-    exact = pc.is_in(units["reason"], value_set=pa.array(["identical", "same_words"]))
+    exact = pc.is_in(units["reason"], value_set=pa.array(REASONS[:NEAR]))
     if "in_reference" in units.column_names:
         exact = pc.and_(exact, pc.invert(units["in_reference"]))
     copies = units.filter(exact)

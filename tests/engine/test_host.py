@@ -45,6 +45,7 @@ def test_a_thread_without_a_piece_has_no_turn_to_take_the_lock(two_threads):
     """Others would wait for it, and it may sleep for long."""
 
     def takes_the_turn(piece: int) -> None:
+        time.sleep(0.02)  # the caller waits already
         turn[0] = 12345
 
     list(RUNTIME.map(takes_the_turn, range(6)))
