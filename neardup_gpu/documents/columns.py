@@ -12,9 +12,6 @@ from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
 from .nested import is_list, likeliest
 
-WRITTEN_ANEW = "leave out what writes rows anew: another output_format, units, cuts, marks and counts"
-"""Advice about rows that can only be written as they are stored."""
-
 SEAMS = "seams"
 """The column of the bytes of a text at which passages were cut out, as numbers with spaces between them."""
 

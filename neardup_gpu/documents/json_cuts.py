@@ -1,6 +1,7 @@
 """Cuts in lines of JSON: only the string of the text changes, and what is left of it keeps its escapes.
 
-The places of columns that an earlier run wrote, `columns.SEAMS` and `columns.MARK_COLUMNS`, move with the text.
+The places of columns that an earlier run wrote, `columns.SEAMS` and `columns.MARK_COLUMNS`, move with the text. New
+columns become members at the end of their lines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +49,41 @@ def cut_lines(block: Block, cuts: Cuts | None, column: str, moved: Moved) -> Blo
     first_places, last_places = np.repeat(places, lengths, 0).T
     spans = _in_strings(data, first_places, last_places, np.stack([cuts.begins, cuts.ends]))
     edits += zip(*spans.tolist(), itertools.repeat(b""))
+    return _edited(block, edits)
+
+
+def with_members(block: Block, columns: dict[str, pa.Array]) -> Block:
+    """Return the rows of a block with the values of more columns, which replace members of the same name.
+
+    A null replaces a member, and is left out where there is none.
+    """
+    data, edits = block.data, list[tuple[int, int, bytes]]()
+    for name, column in columns.items():
+        label = as_json(name)
+        for row, value in enumerate(column.to_pylist()):
+            start, stop = int(block.starts[row]), int(block.ends[row])
+            line, written = data[start:stop], as_json(value)
+            begin, end = _members(line).get(name, (0, 0)) if label in line or b"\\u" in line else (0, 0)
+            if end:
+                edits.append((start + begin, start + end, written))
+            elif value is not None:
+                comma = b"," if line[1:-1].strip() else b""
+                edits.append((stop - 1, stop - 1, comma + label + b":" + written))
+    return _edited(block, edits)
+
+
+def as_json(value: Any) -> bytes:
+    """Return a value as JSON without blanks."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _edited(block: Block, edits: list[tuple[int, int, bytes]]) -> Block:
+    """Return the rows of a block with some bytes replaced: each edit is a begin, an end, and what comes between."""
     parts, last = [], 0
-    for begin, end, value in sorted(edits):
-        parts += [data[last:begin], value]
+    for begin, end, value in sorted(edits, key=itemgetter(0)):
+        parts += [block.data[last:begin], value]
         last = max(last, end)
-    return Block.of(b"".join([*parts, data[last:]]), block.line, block.problems)
+    return Block.of(b"".join([*parts, block.data[last:]]), block.line, block.problems)
 
 
 def _moved_places(

@@ -38,7 +38,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows
-from .columns import WRITTEN_ANEW, holds_floats, is_utf8, mixed_integers, outside_int64
+from .columns import holds_floats, is_utf8, mixed_integers, outside_int64
 from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -677,7 +677,10 @@ class JsonLines(InferringReader):
             yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
 
-_STAYS = f"so that its row can only be written as the line that it is; correct it, or {WRITTEN_ANEW}."
+_STAYS = (
+    "so that its row can only be written as the line that it is; correct it, or leave out what writes rows anew: "
+    "another output_format, and cuts in HTML, in several columns or in integers."
+)
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."

@@ -37,7 +37,7 @@ from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .json_blocks import Block
-from .json_cuts import cut_lines
+from .json_cuts import cut_lines, with_members
 from .jsonlines import JsonLines
 from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
@@ -121,11 +121,18 @@ def write_rewritten(
     if schema is not None:
         schema = with_fields(schema, added)
 
-    has_lines = kind.startswith("jsonl") and not added and (edits.cuts is None or not documents._policy.integers)
+    has_lines = kind.startswith("jsonl") and not extracts and (edits.cuts is None or not documents._policy.integers)
 
     def as_lines(block: Block, part: Edits) -> Iterator[bytes]:
-        cuts, moved = part.cuts_of_kept(), partial(with_moved_places, encoding=None)
-        return cut_lines(block.select(part.keep), cuts, documents.text_columns[0], moved).in_pieces(files.step)
+        lines, cuts, members = block.select(part.keep), part.cuts_of_kept(), part.columns_of_kept()
+        if edits.marks is not None and cuts is not None:
+            members[edits.marks] = as_marks(cuts)
+        else:
+            moved = partial(with_moved_places, encoding=None)
+            lines = cut_lines(lines, cuts, documents.text_columns[0], moved)
+        if (seams := part.seams_of_kept()) is not None:
+            members[SEAMS] = seams
+        return with_members(lines, members).in_pieces(files.step)
 
     def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
         column, encoding = documents.text_columns[0], documents._policy.encoding
@@ -133,7 +140,7 @@ def write_rewritten(
             text = _readable(documents._text(batch, reader)[0], reader.name)
             batch, column, encoding = batch.append_column(EXTRACTED, text), EXTRACTED, None
         if edits.marks is not None:
-            return with_marks(batch, cuts, edits.marks)
+            return with_column(batch, edits.marks, as_marks(cuts))
         if not extracts:
             seams = edits.seams is not None
             batch = with_moved_marks(batch, cuts) if seams else with_moved_places(batch, cuts, column, encoding)
@@ -309,11 +316,9 @@ def _edited(
             if cuts is not None:
                 batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
                 if seams is not None:
-                    names = [name for name in batch.schema.names if name != SEAMS]
-                    batch = batch.select(names).append_column(SEAMS, seams.slice(first, batch.num_rows))
+                    batch = with_column(batch, SEAMS, seams.slice(first, batch.num_rows))
             for name, values in columns.items():
-                others = [other for other in batch.schema.names if other != name]
-                batch = batch.select(others).append_column(name, values.slice(first, batch.num_rows))
+                batch = with_column(batch, name, values.slice(first, batch.num_rows))
             first += batch.num_rows
             with reading(reader.name, "a column cannot be converted"):
                 yield _conformed(batch, schema, kind, reader.name)
@@ -433,12 +438,16 @@ def _are_marks(kind: pa.DataType) -> bool:
     }
 
 
-def with_marks(batch: pa.RecordBatch, spans: Cuts, column: str) -> pa.RecordBatch:
-    """Return rows with a new column: the spans of each, in bytes of its text."""
+def as_marks(spans: Cuts) -> pa.Array:
+    """Return the spans of each text, in bytes, as the values of a column."""
     values = pa.StructArray.from_arrays([arrow(spans.begins), arrow(spans.ends)], fields=list(MARKS.value_type))
-    marks = pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
-    names = [name for name in batch.schema.names if name != column]  # which JSON lines read as nulls
-    return batch.select(names).append_column(pa.field(column, MARKS), marks)
+    return pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
+
+
+def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """Return rows with a new last column, in place of one of the same name."""
+    names = [other for other in batch.schema.names if other != name]
+    return batch.select(names).append_column(name, values)
 
 
 def _size_of(piece: Piece) -> int:

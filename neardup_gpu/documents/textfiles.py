@@ -15,7 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
-from .columns import WRITTEN_ANEW, is_binary
+from .columns import is_binary
 from .contract import Reader
 from .edits import Items
 from .files import File, relative_names
@@ -202,7 +202,8 @@ class TextFiles(Reader):
                 if self.needs_strings:
                     raise not_for_json(wrong) from None
                 raise InputError(
-                    f"{wrong}, so its text cannot become a string; convert it, name its encoding, or {WRITTEN_ANEW}."
+                    f"{wrong}, so its text cannot become a string; convert it, name its encoding, or leave out what "
+                    "writes rows anew: another output_format, units, cuts, marks and counts."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
 

@@ -73,8 +73,10 @@ def test_whole_numbers_of_json_are_not_rounded(tmp_path):
             b'{"text": "a", "h": 18446744073709551615}\n{"text": "b", "h": %s}\n' % beyond
         )
         with pytest.raises(InputError, match=r"in.jsonl line 1: column 'h' holds a whole number that no type"):
-            dedup(tmp_path / "in.jsonl", output=tmp_path / "bad", writing=Writing(counts=True))
-    assert not (tmp_path / "bad").exists()
+            dedup(tmp_path / "in.jsonl", output=tmp_path / "bad", writing=Writing(output_format="parquet"))
+        assert not (tmp_path / "bad").exists()
+        dedup(tmp_path / "in.jsonl", output=tmp_path / "out", writing=Writing(counts=True, overwrite=True))
+        assert b'"h": %s,"copies":0,"near":0}\n' % beyond in (tmp_path / "out/kept/in.jsonl").read_bytes()
 
 
 def test_whole_numbers_of_json_next_to_fractions_in_another_block_or_file(tmp_path, monkeypatch):

@@ -480,6 +480,28 @@ def test_marks(lines: Path, tmp_path: Path) -> None:
     assert rows[2]["body"].startswith("x WHEN IN")
 
 
+def test_lines_of_json_keep_their_bytes(tmp_path: Path) -> None:
+    """Seams and marks become members at the end of a line; all else that is not cut stays as it stands."""
+    before = [b'{ "n": 2.0, "text": "%s", "k": 12345678901234567890123}' % PASSAGE.encode()]
+    before += [b'{"text":"caf\xe9 %s.", "o" : [ ], "n": 1e3 }' % PASSAGE.encode(), b'{"text": "\\u00e9 \xff"}']
+    (tmp_path / "in.jsonl").write_bytes(b"\r\n".join(before))
+    nd.substrings(tmp_path / "in.jsonl", length=8, output=tmp_path / "cut", engine="cpu")
+    assert (tmp_path / "cut/kept/in.jsonl").read_bytes().split(b"\r\n") == [
+        before[0][:-1] + b',"seams":""}',
+        b'{"text":"caf\xe9 ", "o" : [ ], "n": 1e3 ,"seams":"5"}',
+        before[2][:-1] + b',"seams":""}\n',
+    ]
+    again = nd.substrings(tmp_path / "cut/kept", length=8, output=tmp_path / "again", engine="cpu")
+    assert again.counts["passages"] == 0
+    assert (tmp_path / "again/kept/in.jsonl").read_bytes() == (tmp_path / "cut/kept/in.jsonl").read_bytes()
+    nd.substrings(tmp_path / "in.jsonl", length=8, action="mark", output=tmp_path / "marked", engine="cpu")
+    assert (tmp_path / "marked/kept/in.jsonl").read_bytes().split(b"\r\n") == [
+        before[0][:-1] + b',"repeated":[]}',
+        before[1][:-1] + b',"repeated":[{"begin":5,"end":60}]}',
+        before[2][:-1] + b',"repeated":[]}\n',
+    ]
+
+
 def test_marks_of_an_earlier_run_move_with_the_text(tmp_path: Path) -> None:
     """Cuts of a later run move them; what nothing is left of has no mark."""
     texts = [PASSAGE, f"{PASSAGE} a b c d", "x a b c d y", "so a b c d"]
