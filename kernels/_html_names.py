@@ -23,10 +23,10 @@ BLOCKS = (
     *("h5", "h6", "header", "hgroup", "legend", "li", "listing", "main", "marquee", "menu", "nav", "ol", "optgroup"),
     *("p", "pre", "search", "section", "select", "summary", "table", "textarea", "title", "ul", "xmp"),
 )
-"""Words end before and after these."""
+"""Words and paragraphs end before and after these."""
 
 BREAKS = ("br", "hr", "option", "td", "th", "tr")
-"""Before these is enough: nothing stands after them but another of them or the end of a block."""
+"""Words end before these; nothing stands after them but another of them or the end of a block."""
 
 # What a tag does: bits of its class, beside which the class has the element's number, where one is needed.
 STARTS, ENDS = 1, 2  # the start tag divides words, the end tag does
@@ -38,6 +38,7 @@ FOREIGN, INTEGRATES, TABLE = 512, 1024, 2048  # <svg> and <math>; what holds HTM
 ENDS_FOREIGN = 4096  # its end tag ends foreign content
 UNCERTAIN = 8192  # its start tag needs a parser's tree in foreign content
 NEEDS_TREE = 16384  # its start tag needs a parser's tree anywhere
+PARAGRAPH = 32768  # begins a paragraph and ends one
 OWN = RAW | RCDATA | SCRIPT | PLAINTEXT | HIDES | FOREIGN | INTEGRATES | TABLE | IN_TABLE | ENDS_FOREIGN
 NUMBER = 16  # bits below the element's number
 
@@ -74,6 +75,7 @@ _CLASSES = {
         *("xmp", "plaintext"),
     ),
     NEEDS_TREE: ("frameset",),
+    PARAGRAPH: BLOCKS,
 }
 
 CLASS_OF: dict[str, int] = {}

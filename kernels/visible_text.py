@@ -2,7 +2,8 @@
 
     A page is read as the HTML Standard's tokenizer reads it. Text stays, with its character references replaced; tags,
     comments and declarations go. A newline stands where a tag of a block element or of a cell was, or <br>, <hr> or
-    <option>; tags of other elements leave nothing. What <script>, <style>, <noscript>, <iframe>, <noframes>,
+    <option>; tags of other elements leave nothing. A block's tag leaves two newlines if the text before it ends without
+    one, so that blocks are paragraphs. What <script>, <style>, <noscript>, <iframe>, <noframes>,
     <datalist> and <template> hold is left out.
 
 The tokenizer has to know from the tree that a parser builds whether it is in <svg> or <math>, where <style> holds tags
@@ -253,7 +254,7 @@ def _read_page(page):
             ):
                 divides = False
             if divides:
-                seen += b"\n"
+                seen += b"\n\n" if kind & tags.PARAGRAPH and seen and seen[-1:] != b"\n" else b"\n"
             if kind & tags.TABLE:
                 num_tables = max(0, num_tables + (1 if what == "start" else -1))
             if what == "end":
@@ -730,7 +731,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
     """Write the text of the page text[i:stop] to out[at:]: (where it ends, whether a tree may have other text)."""
     hidden = 0  # number of the element that hides text; from bit 5 on, how many <template> or <option> are open in it
     shown = stack = tables = 0  # where the text ended before it; numbers of open elements; how many tables are open
-    doubtful = False
+    first, doubtful = at, False
     while True:
         i, at = _copy_text(text, i, stop, out, at)
         if i >= stop:
@@ -790,8 +791,9 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
         ):
             divides = False
         if divides:
-            out[at] = ord("\n")
-            at += 1
+            for _ in range(2 if kind & tags.PARAGRAPH != 0 and at > first and out[at - 1] != ord("\n") else 1):
+                out[at] = ord("\n")
+                at += 1
         if kind & tags.OWN == 0:
             continue
         if kind & tags.TABLE != 0:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-DEFINITIONS = 4
+DEFINITIONS = 5
 """Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
 
 METADATA_KEY = b"neardup_gpu"

@@ -315,6 +315,19 @@ def test_pages_in_a_folder_of_text_files_are_cut_as_their_visible_text(tmp_path)
     assert re.findall("[a-z]+", second.lower()) == ["second"]
 
 
+def test_blocks_of_a_page_are_paragraphs(tmp_path):
+    """Loose text beside a block is a paragraph of its own; a line break divides none."""
+    pages = [
+        "Loose words<p>menu of the<br>site</p>and more<ul><li>one<li>two</ul>",
+        "<div>Menu of the<br/>site</div>x y",
+    ]
+    found = dedup(pa.table({"text": pages}), html=True, unit="paragraph", threshold=1, output=tmp_path / "out")
+    rows = found.units.sort_by([("id", "ascending"), ("unit", "ascending")])
+    assert rows["source_id"].to_pylist() == [None] * 5 + [0, None]
+    kept = pq.read_table(tmp_path / "out/kept")["extracted_text"].to_pylist()
+    assert kept == ["Loose words\n\nmenu of the\nsite\n\nand more\n\n\none\n\ntwo\n\n", "\nx y"]
+
+
 def test_a_stream_and_ids_alone(tmp_path):
     table = pa.table({"text": TEXTS})
     with pytest.raises(errors.InputError, match="a stream cannot be read again"):

@@ -106,7 +106,8 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     Returns
     -------
     HtmlPage
-        Entities decoded. Block elements, table cells and ``<br>`` divide words by a newline, inline elements do not.
+        Entities decoded. Block elements are paragraphs, between blank lines; table cells and ``<br>`` divide words by
+        a newline; inline elements do not divide words.
         Text that only a style sheet or ``hidden`` hides is included. Empty for an empty page.
 
     Notes
@@ -135,11 +136,20 @@ def _tree_text(page: bytes) -> str:
     tree = LexborHTMLParser(page, scripting=True)
     tree.strip_tags(list(HIDDEN))
     for node in tree.css(",".join(BLOCKS)):
-        node.insert_before("\n")
-        node.insert_after("\n")
+        node.insert_before(_PARAGRAPH)
+        node.insert_after(_PARAGRAPH)
     for node in tree.css(",".join(BREAKS)):
         node.insert_before("\n")
-    return "" if tree.root is None else tree.root.text()
+    return "" if tree.root is None else _in_paragraphs(tree.root.text())
+
+
+_PARAGRAPH = "\ufdd0"
+"""It stands where the tag of a block was. Unicode keeps this code point for such uses."""
+
+
+def _in_paragraphs(text: str) -> str:
+    """Return text with newlines in place of `_PARAGRAPH`: two if the text before it ends without one."""
+    return re.sub(rf"(?<=[^\n{_PARAGRAPH}]){_PARAGRAPH}", "\n\n", text).replace(_PARAGRAPH, "\n")
 
 
 @cache
@@ -162,12 +172,11 @@ def _markup() -> re.Pattern[str]:
 
 
 def _stripped(markup: str) -> str:
-    """The page without its markup: a newline for block elements, nothing for others, character references decoded."""
+    """Return a page without its markup, its blocks as paragraphs, and character references decoded."""
     from html import unescape
 
     from neardup_gpu.kernels._html_names import BLOCKS, BREAKS
 
-    def divider(match: re.Match[str]) -> str:
-        return "\n" if (match["name"] or "").lower() in (*BLOCKS, *BREAKS) else ""
-
-    return unescape(_markup().sub(divider, markup))
+    dividers = dict.fromkeys(BLOCKS, _PARAGRAPH) | dict.fromkeys(BREAKS, "\n")
+    text = _markup().sub(lambda match: dividers.get((match["name"] or "").lower(), ""), markup)
+    return unescape(_in_paragraphs(text))

@@ -302,6 +302,22 @@ def test_any_input_gives_text(markup):
     read_page(markup, tree=True).text.encode()
 
 
+@pytest.mark.parametrize("tree", [False, True])
+@pytest.mark.parametrize(
+    ("markup", "paragraphs"),
+    [
+        ("<p>a</p>b<div>c<br>d</div>\n<div>e</div> \n <div>f", ["a", "b", "c\nd", "e", "f"]),
+        ("<title>t</title><ul><li>a<li>b<ul><li>c</ul></ul>d", ["t", "a", "b", "c", "d"]),
+        ("<table><tr><td>a<td>b<tr><td><p>c</table>d<hr>e<b>f</b>", ["a\nb", "c", "d\nef"]),
+        ("<math><annotation-xml><div>a</div>b", ["a", "b"]),  # which a parser has to read
+    ],
+)
+def test_blocks_are_paragraphs(markup, paragraphs, tree):
+    """Blank lines stand between blocks, also beside loose text."""
+    text = read_page(markup, tree=tree).text
+    assert [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()] == paragraphs
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("corpus", ["installguide_html", "openjdk_html"])
 def test_agrees_with_the_corpus(corpus):
