@@ -157,3 +157,18 @@ def test_a_job_does_without_pandas(calls, tmp_path):
     code = f"import neardup_gpu as nd, sys; {calls}; assert 'pandas' not in sys.modules"
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["dedup d.jsonl --text-column text --keep key -o out", "contaminated d.jsonl --evals d.parquet -o out"],
+)
+def test_a_command_does_without_pandas(command, tmp_path):
+    """The installed command hides it from pyarrow, which asks for it in many of its functions."""
+    (tmp_path / "d.jsonl").write_text('{"text": "one two", "key": "a"}\n{"text": "three four", "key": "b"}\n')
+    pq.write_table(pa.table({"text": ["five six seven eight nine"]}), tmp_path / "d.parquet")
+    run = [sys.executable, "-X", "importtime", "-m", "neardup_gpu", *command.split()]
+    found = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert "pyarrow" in imported and not any(name.startswith("pandas.") for name in imported)
