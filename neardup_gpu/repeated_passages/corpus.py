@@ -19,7 +19,7 @@ from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.heap import give_back
-from ..engine.memory import check_memory
+from ..engine.memory import IN_TASKS, check_memory
 from ..recipe import Recipe
 from ..report import count
 from ..results.by_value import FILE, as_text, check_by
@@ -276,7 +276,8 @@ def corpus_of(
             sizes.append(found.tokens.sizes)
             counts["tokens"] += len(found.tokens.values)
             counts["invalid_utf8"] += found.invalid
-            check_memory(memory, 8 * counts["tokens"], f"more than {count(counts['tokens'], 'token')}", "less text")
+            what = f"more than {count(counts['tokens'], 'token')}"
+            check_memory(memory, 8 * counts["tokens"], what, IN_TASKS)
             if found.last:
                 add(found.batch)
                 seams += [] if found.seams is None else [found.seams]
