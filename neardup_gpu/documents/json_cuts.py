@@ -67,8 +67,9 @@ def with_members(block: Block, columns: dict[str, pa.Array]) -> Block:
             if end:
                 edits.append((start + begin, start + end, written))
             elif value is not None:
-                comma = b"," if line[1:-1].strip() else b""
-                edits.append((stop - 1, stop - 1, comma + label + b":" + written))
+                before = line[:-1].rstrip()
+                end, comma = start + len(before), b"," if len(before) > 1 else b""
+                edits.append((end, end, comma + label + b":" + written))
     return _edited(block, edits)
 
 
