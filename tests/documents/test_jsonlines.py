@@ -12,6 +12,8 @@ from hypothesis import example, given, settings, strategies as st
 from neardup_gpu import Reading
 from neardup_gpu.documents import jsonlines, open_documents
 from neardup_gpu.documents.columns import is_string
+from neardup_gpu.documents.json_blocks import Block
+from neardup_gpu.documents.json_cuts import with_members
 from neardup_gpu.errors import InputError
 
 FILLER = b'{"id": 5, "text": "plain", "n": 7}\n'
@@ -243,3 +245,32 @@ def test_escaped_halves_of_characters_never_become_bytes(tmp_path):
         "café \U0001f480".encode(),
         b"caf\xc3 \\udcc3",
     ]
+
+
+written = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text('a"\\\u00e9 {}[],:')),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text('sea"\\{', max_size=5), inner)),
+    max_leaves=6,
+)
+names = st.one_of(st.just("seams"), st.text('sea"\\{:, ', max_size=5))
+
+
+@given(
+    st.lists(st.tuples(st.dictionaries(names, written), st.booleans(), st.sampled_from(["", " "])), min_size=1),
+    st.data(),
+)
+def test_new_members_are_those_of_python(rows, data):
+    """A new member replaces one of its name, in place, or becomes the last; all other bytes stay."""
+    lines = [
+        json.dumps(row, ensure_ascii=ascii, separators=(f"{space},", f":{space}"))[:-1] + space + "}" + space
+        for row, ascii, space in rows
+    ]
+    block = Block.of("\n".join(lines).encode(), 1, {})
+    values = [data.draw(st.one_of(st.none(), st.text('a"\\ \u00e9', max_size=4))) for _ in rows]
+    found = with_members(block, {"seams": pa.array(values, pa.string())})
+    for number, ((row, _, _), value) in enumerate(zip(rows, values, strict=True)):
+        line = found.row(number).decode()
+        expected = row if value is None and "seams" not in row else row | {"seams": value}
+        assert list(json.loads(line).items()) == list(expected.items())
+        if value is None and "seams" not in row:
+            assert line == lines[number].rstrip()
