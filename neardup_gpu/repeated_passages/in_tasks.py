@@ -150,7 +150,7 @@ class SubstringsInTasks(CorporaInTasks):
         with work.told_as("locate"):
             covers = [job.slices[each].covers for each in mine]
             stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
-            names = zip(stage.names("places"), stage.names("sizes"), strict=True)
+            names = list(zip(stage.names("places"), stage.names("sizes"), strict=True))
             return work.repairing(lambda: [self._placed(*each) for each in names])
 
     def _placed(self, places: str, sizes: str) -> PlacedTokens:
