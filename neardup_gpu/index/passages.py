@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +30,7 @@ from ..errors import InputError
 from ..recipe import token_recipe
 from ..records import dataclass
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, read_corpus
-from ..shared_passages.placing import PlacedSpans, TokenSpans
-from ..shared_passages.reading import ReadHere
+from ..shared_passages.placing import ReadHere
 from ..shared_passages.result import SharedText
 from ..shared_passages.search import PassageSearch
 from ..shared_passages.settings import PassageSettings
@@ -66,9 +64,10 @@ def shared_passages(opened: Opened, documents: Documents, settings: PassageSetti
         clock = Clock(None)
         recipe = token_recipe(settings.tokens, settings.length)
         most = opened.engine.batch_bytes or runtime.batch_bytes("set", 0)
-        here = ReadHere(Sources(documents), columns, recipe, runtime, most, clock)
-        read = _ReadInIndex(here, manifest, snapshot, types, settings.length)
-        found = PassageSearch(here.sources, settings, None, read, runtime.backend, clock).run()
+        given = manifest, snapshot, types, settings.length
+        sources = Sources(documents)
+        read = _ReadInIndex(sources, [columns], recipe, runtime, most, clock, None, *given)
+        found = PassageSearch(sources, settings, None, read, runtime.backend, clock).run()
     assert found.sources is not None
     found.report["sources"] = {"index": str(opened.folder)}
     found.report["counts"]["longest_source"] = read.longest
@@ -77,13 +76,13 @@ def shared_passages(opened: Opened, documents: Documents, settings: PassageSetti
 
 
 @dataclass(eq=False)
-class _ReadInIndex:
-    """The reading of queries, and of the documents of an index that may share a passage; see `PassageReading`.
+class _ReadInIndex(ReadHere):
+    """The reading of queries, and of the documents of an index that may share a passage.
+
+    After `corpora`, these documents are the reference set of `sources`.
 
     Parameters
     ----------
-    here : ReadHere
-        After `corpora`, with the documents of the index, too.
     manifest : Manifest
     snapshot : Snapshot
     types : dict of str to pyarrow.DataType
@@ -96,34 +95,23 @@ class _ReadInIndex:
         The tokens of the longest document of the index, after `corpora`.
     """
 
-    here: ReadHere
     manifest: Manifest
     snapshot: Snapshot
     types: Types
     length: int
     longest: int = 0
 
-    @property
-    def skipped(self) -> pa.Table | None:
-        """The rows that could not be read: none may be skipped."""
-        return None
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Further entries of the report: none."""
-        return {}
-
     def corpora(self) -> list[TokenCorpus]:
         """Read all queries, and the documents that may share a passage with one."""
-        here = self.here
-        how = here.recipe, here.columns, here.runtime, here.max_bytes, here.clock
-        own = read_corpus(here.sources.documents, *how, 1)
+        (read,), documents = self.columns, self.sources.documents
+        how = self.recipe, read, self.runtime, self.max_bytes, self.clock
+        own = read_corpus(documents, *how, 1)
         columns = {name: cast_column(name, column, self.types[name]) for name, column in own.columns.items()}
         own = own._replace(columns=columns)
-        backend = on_host(here.runtime.backend)
+        backend = on_host(self.runtime.backend)
         wanted = wanted_windows(own.tokens, min(self.length, LONGEST), backend)
         counts, rows = dict.fromkeys(("documents", "tokens", "text_bytes"), 0), []
-        with here.clock.stage("search"):
+        with self.clock.stage("search"):
             for segment in self.snapshot.segments:
                 live = segment.live_documents != 0
                 sizes = {name: np.diff(segment[f"{name}_offsets"])[live] for name in ("word", "text")}
@@ -133,13 +121,9 @@ class _ReadInIndex:
                 self.longest = max(self.longest, int(sizes["word"].max(initial=0)))
                 rows.append(np.flatnonzero(live & having(segment, wanted, backend)))
             found = self._documents(rows)
-        self.here = here._replace(sources=Sources(here.sources.documents, found))
-        categories = {name: order for name, order in self.manifest.categories.items() if name in here.columns.order}
+        self.sources = Sources(documents, found)
+        categories = {name: order for name, order in self.manifest.categories.items() if name in read.order}
         return [read_corpus(found, *how, 0)._replace(counts=counts, categories=categories), own]
-
-    def place(self, number: int, spans: TokenSpans, from_text: int, sizes: np.ndarray) -> PlacedSpans:
-        """Place intervals of tokens of the queries or of the index; see `place_spans`."""
-        return self.here.place(number, spans, from_text, sizes)
 
     def _documents(self, rows: list[np.ndarray]) -> Documents:
         """Return documents of the index, given by their rows in each segment, as they were read."""

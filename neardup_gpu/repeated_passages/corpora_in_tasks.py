@@ -11,7 +11,6 @@ import pyarrow as pa
 from ..data import Ragged, arrow, numpy_of, one_array
 from ..documents.batches import one_integer_type
 from ..documents.compared import one_order
-from ..documents.seams import joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.slices import Slice, extent_of
 from ..documents.sources import Sources
@@ -22,7 +21,7 @@ from ..store.places import Place
 from ..tasks.columns import load, save, save_tables, tables_of
 from ..tasks.driver import Job, extents_in, offsets_in, skipped_rows
 from ..tasks.work import Files, Stage, file_name, plain
-from .corpus import CorpusColumns, Stretches, TokenCorpus, corpus_of
+from .corpus import CorpusColumns, TokenCorpus, corpus_of, joined_tokens
 
 TOKENS = pa.schema([("token", pa.uint64())])
 
@@ -158,26 +157,18 @@ def load_corpus(place: Place, number: int, facts: dict[str, Any], *, with_tokens
 
 def _joined(parts: list[TokenCorpus]) -> TokenCorpus:
     """Join the corpora of consecutive slices of an input."""
-    before = np.cumsum([0, *(len(part.tokens.values) for part in parts)]).tolist()
-    sizes = np.concatenate([part.tokens.sizes for part in parts])
-    stretches = [part.stretches for part in parts if part.stretches is not None]
     counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
     full = [part for part in parts if len(part.ids)] or parts[:1]
     ids = one_array(pa.chunked_array(one_integer_type([part.ids for part in full])))
     words = [part.words for part in full if part.words is not None]
     columns = {name: _chunks([part.columns[name] for part in full]) for name in full[0].columns}
     orders = {name: [part.categories[name] for part in full if name in part.categories] for name in columns}
-    return TokenCorpus(
-        tokens=Ragged._trusted(np.concatenate([part.tokens.values for part in parts]), np.append(0, np.cumsum(sizes))),
-        bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
-        seams=joined_seams([part.seams for part in parts], len(sizes)),
+    return joined_tokens(parts)._replace(
         ids=ids,
         columns=columns,
         categories={name: one_order(several, name) for name, several in orders.items() if several},
         words=np.concatenate(words) if words else None,
-        values=[chunk for part in full for chunk in part.values],
         counts=counts,
-        stretches=Stretches(*map(np.concatenate, zip(*stretches, strict=True))) if stretches else None,
     )
 
 

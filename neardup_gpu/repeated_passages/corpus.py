@@ -159,6 +159,19 @@ class TokenCorpus(NamedTuple):
         return before[document] + self.stretches.firsts[bar] + places - self.bars[bar]
 
 
+def joined_tokens(parts: list[TokenCorpus]) -> TokenCorpus:
+    """Return the first of some corpora with the tokens, bars, seams, values and stretches of all, one after another."""
+    before = np.cumsum([0, *(len(part.tokens.values) for part in parts)]).tolist()
+    stretches = [part.stretches for part in parts if part.stretches is not None]
+    return parts[0]._replace(
+        tokens=Ragged._joined([part.tokens for part in parts]),
+        bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
+        seams=Ragged._joined([part.seams for part in parts]),
+        values=[chunk for part in parts for chunk in part.values],
+        stretches=Stretches(*map(np.concatenate, zip(*stretches, strict=True))) if stretches else None,
+    )
+
+
 def joined_inputs(corpora: list[TokenCorpus]) -> TokenCorpus:
     """Return the documents of an input, or of a reference set and an input, as one corpus.
 
@@ -171,22 +184,13 @@ def joined_inputs(corpora: list[TokenCorpus]) -> TokenCorpus:
         return corpora[0]
     known, own = corpora
     ids, known_ids = one_type_of_ids(own.ids, known.ids)
-    cut, stretches = len(known.tokens.values), None
-    if known.stretches is not None and own.stretches is not None:
-        stretches = Stretches(*map(np.concatenate, zip(known.stretches, own.stretches, strict=True)))
-    return own._replace(
-        tokens=Ragged._trusted(
-            np.concatenate([known.tokens.values, own.tokens.values]),
-            np.append(known.tokens.offsets, own.tokens.offsets[1:] + cut),
-        ),
-        bars=np.concatenate([known.bars, own.bars + cut]),
-        seams=joined_seams([known.seams, own.seams], 0),
+    return joined_tokens(corpora)._replace(
         ids=pa.concat_arrays([known_ids, ids]),
+        columns=own.columns,
+        categories=own.categories,
         words=None if known.words is None or own.words is None else np.concatenate([known.words, own.words]),
-        values=[*known.values, *own.values],
         counts={**own.counts, **{f"reference_{name}": known.counts[name] for name in ("documents", "tokens")}},
         num_known=len(known_ids),
-        stretches=stretches,
     )
 
 

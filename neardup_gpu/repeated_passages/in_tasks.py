@@ -13,8 +13,6 @@ windows alone, and searches in them.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -24,28 +22,24 @@ import pyarrow as pa
 
 from neardup_gpu.kernels.repeats import seeds as find_seeds
 
-from ..arguments import Arguments
 from ..contamination.cutting import united
 from ..contamination.items import ranges
 from ..data import Ragged, arrow, look_up, numpy_of, one_array
 from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
-from ..documents.sources import Sources
 from ..engine.arrays import apart
 from ..engine.clock import Clock
 from ..records import dataclass
 from ..store.exchange import read_arrays
-from ..tasks.begin import begun, hand_on
+from ..tasks.begin import hand_on
 from ..tasks.columns import load, mixed, partition_of, save, tables_of
 from ..tasks.driver import extent_in, how_written
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
 from ..tasks.work import Files, Stage, file_name
-from ..tasks.workers import Workers
 from .corpora_in_tasks import TOKENS, CorporaInTasks, batch_bytes, load_corpus
-from .corpus import CorpusColumns, Stretches, TokenCorpus
+from .corpus import Stretches, TokenCorpus
 from .places import Placed, PlacedTokens, TokenPieces, offset_type, place_again
-from .settings import SubstringSettings
 
 PIECES, EDITS = "pieces", "edits"
 """The folders of the files that the driver hands on: the tokens to place, and what becomes of rows."""
@@ -56,36 +50,6 @@ WINDOWS = pa.schema([("first", pa.int64()), ("windows", pa.int64())])
 RUNS = pa.schema([("first", pa.int64()), ("size", pa.int64())])
 PLACES = pa.schema([("begin", pa.int64()), ("end", pa.int64()), ("marks", pa.uint8())])
 SIZES = pa.schema([("size", pa.int64())])
-
-
-@contextlib.contextmanager
-def in_tasks(
-    sources: Sources,
-    arguments: Arguments,
-    columns: list[CorpusColumns],
-    settings: SubstringSettings,
-    workers: Workers,
-    clock: Clock,
-) -> Iterator[tuple[Path, SubstringsInTasks]]:
-    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading.
-
-    Parameters
-    ----------
-    sources : Sources
-    arguments : Arguments
-    columns : list of CorpusColumns
-        For each input.
-    settings : SubstringSettings
-    workers : Workers
-    clock : Clock
-
-    Raises
-    ------
-    NeardupError
-        As raised by `run_in_tasks`.
-    """
-    with begun("substrings", arguments, workers, sources, clock, [PIECES, EDITS]) as (job, place):
-        yield place, SubstringsInTasks(job, sources, columns, length=settings.length, cut=settings.cut)
 
 
 @dataclass(eq=False)

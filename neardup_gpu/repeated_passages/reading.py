@@ -1,10 +1,10 @@
-"""The documents of a search for repeated passages, read and written in this process."""
+"""The inputs of a search for passages, read in this process, and kept/ of a search for repeated ones."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,35 +16,18 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
+from ..records import dataclass
 from ..store.artefacts import KEPT
 from .corpus import CorpusColumns, TokenCorpus, read_corpus
 from .places import PlacedTokens, TokenPieces, place_again
 
 
-class CorpusReading(Protocol):
-    """The reading of documents, here or by tasks. Inputs are numbered, a reference set first."""
+@dataclass(eq=False)
+class CorporaHere:
+    """The reading of the inputs of a search in this process; `CorporaInTasks` reads them by tasks.
 
-    @property
-    def skipped(self) -> pa.Table | None:
-        """The rows that could not be read, after `corpora`; None unless they are skipped."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Further entries of the report."""
-
-    def corpora(self) -> list[TokenCorpus]:
-        """Read the documents of each input: all tokens, or at least all windows that may repeat."""
-
-    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
-        """Place the tokens of an input's pieces; see `place_again`."""
-
-    def write(self, edits: Edits, folder: Path) -> None:
-        """Write kept/ into the folder of the result."""
-
-
-class CorporaHere(NamedTuple):
-    """The reading of documents in this process.
-
+    Parameters
+    ----------
     sources : Sources
     columns : list of CorpusColumns
         For each input, in the order of `Sources.in_order`.
@@ -52,10 +35,7 @@ class CorporaHere(NamedTuple):
     runtime : Runtime
     max_bytes : int
         Bytes of text that are read at once.
-    writing : Writing
     clock : Clock
-    cut : str
-        That of `SubstringSettings`.
     memory : int or None
         The bytes that the tokens may take.
     """
@@ -65,14 +45,12 @@ class CorporaHere(NamedTuple):
     recipe: Recipe
     runtime: Runtime
     max_bytes: int
-    writing: Writing
     clock: Clock
-    cut: str
-    memory: int | None = None
+    memory: int | None
 
     @property
     def skipped(self) -> pa.Table | None:
-        """The rows that could not be read; see `CorpusReading`."""
+        """The rows that could not be read, after `corpora`; None unless they are skipped."""
         return self.sources.skipped
 
     @property
@@ -87,6 +65,21 @@ class CorporaHere(NamedTuple):
         return [
             read_corpus(documents, self.recipe, own, *how, number, self.memory) for number, (documents, own) in inputs
         ]
+
+
+@dataclass(eq=False)
+class SubstringsHere(CorporaHere):
+    """The reading of documents, the placing of tokens, and the writing of kept/, in this process.
+
+    Parameters
+    ----------
+    writing : Writing
+    cut : str
+        That of `SubstringSettings`.
+    """
+
+    writing: Writing
+    cut: str
 
     def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""

@@ -37,12 +37,13 @@ from ..settings import settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
+from ..tasks.begin import begun
 from ..tasks.workers import Workers
 from .corpus import CorpusColumns, TokenCorpus, joined_inputs
-from .in_tasks import in_tasks
+from .in_tasks import EDITS, PIECES, SubstringsInTasks
 from .page import PAGE, page_of
 from .places import Placed, PlacedTokens, TokenPieces
-from .reading import CorporaHere, CorpusReading
+from .reading import SubstringsHere
 from .repeats import RemovedPassages, cuts_of, find_windows, open_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, by_report, examples, spans_table
 from .settings import NOTHING, SubstringSettings
@@ -155,16 +156,18 @@ def substrings(
         place: Path | None = None
         runtime = stack.enter_context(arguments.engine.start())
         columns = columns[-len(sources.in_order) :]
-        read: CorpusReading
+        read: SubstringsHere | SubstringsInTasks
         if workers is not None:
             workers = checks.instance("workers", workers, Workers)
             given = replace(arguments, writing=writing)
-            place, read = stack.enter_context(in_tasks(sources, given, columns, how, workers, clock))
+            begin = begun("substrings", given, workers, sources, clock, [PIECES, EDITS])
+            job, place = stack.enter_context(begin)
+            read = SubstringsInTasks(job, sources, columns, length=how.length, cut=how.cut)
         else:
             if output is not None:
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut, memory)
+            read = SubstringsHere(sources, columns, recipe, runtime, most, clock, memory, writing, how.cut)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
         give_back()
         if place is not None:
@@ -208,7 +211,7 @@ class _SubstringSearch(NamedTuple):
     sources: Sources
     settings: SubstringSettings
     by: str | None
-    read: CorpusReading
+    read: SubstringsHere | SubstringsInTasks
     backend: str
     clock: Clock
     memory: int | None

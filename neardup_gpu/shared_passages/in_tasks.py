@@ -8,53 +8,23 @@ The driver holds the tokens of all documents and searches.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..arguments import Arguments
 from ..data import arrow, numpy_of
 from ..documents.slices import Slice
-from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..records import dataclass
 from ..repeated_passages.corpora_in_tasks import CorporaInTasks, batch_bytes
-from ..repeated_passages.corpus import CorpusColumns
-from ..tasks.begin import begun, hand_on
+from ..tasks.begin import hand_on
 from ..tasks.columns import save_tables, tables_of
 from ..tasks.work import Files, Stage, file_name
-from ..tasks.workers import Workers
 from .placing import PlacedSpans, TokenSpans, place_spans
 
 SPANS = "spans"
 """The folder of the file of intervals to place, a partition per slice."""
-
-
-@contextlib.contextmanager
-def in_tasks(
-    sources: Sources, arguments: Arguments, columns: CorpusColumns, workers: Workers, clock: Clock
-) -> Iterator[tuple[Path, ReadInTasks]]:
-    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading.
-
-    Parameters
-    ----------
-    sources : Sources
-    arguments : Arguments
-    columns : CorpusColumns
-    workers : Workers
-    clock : Clock
-
-    Raises
-    ------
-    NeardupError
-        As raised by `run_in_tasks`.
-    """
-    with begun("passages", arguments, workers, sources, clock, [SPANS]) as (job, place):
-        yield place, ReadInTasks(job, sources, [columns] * len(sources.in_order))
 
 
 @dataclass(eq=False)

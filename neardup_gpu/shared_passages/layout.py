@@ -17,7 +17,7 @@ from ..documents.compared import one_order
 from ..engine.arrays import apart
 from ..errors import InputError
 from ..keep_rule import Key
-from ..repeated_passages.corpus import TokenCorpus
+from ..repeated_passages.corpus import TokenCorpus, joined_tokens
 from ..results.grouping import Grouping
 from ..stages.priority import rows_by_priority
 from .settings import PassageSettings
@@ -81,26 +81,14 @@ def lay_out(corpora: list[TokenCorpus], settings: PassageSettings, by: str | Non
     if settings.date is not None:
         by_date, dates = _by_date(settings.date, corpora)
         order = order if len(corpora) > 1 else by_date
+    num_sources = None
     if len(corpora) > 1:
-        tokens, bars = _joined(corpora)
+        ordered, num_sources = joined_tokens(corpora), len(corpora[0].tokens)
     else:
         ordered = corpora[0] if settings.date is None else corpora[0].in_order(order, backend)
-        tokens, bars = ordered.tokens, ordered.bars
-    groups = None
-    if by is not None:
-        values = [each for corpus in corpora for each in corpus.values]
-        groups = Grouping.of(by, pa.chunked_array(values, pa.large_string()))
-    num_sources = len(corpora[0].tokens) if len(corpora) > 1 else None
-    return DocumentLayout(num_sources, order, tokens, np.unique(np.concatenate([tokens.offsets, bars])), dates, groups)
-
-
-def _joined(corpora: list[TokenCorpus]) -> tuple[Ragged, np.ndarray]:
-    """Return the tokens and the bars of two inputs, one after the other."""
-    first, second = corpora
-    end = first.tokens.offsets[-1]
-    values = np.concatenate([first.tokens.values, second.tokens.values])
-    offsets = np.concatenate([first.tokens.offsets, second.tokens.offsets[1:] + end])
-    return Ragged._trusted(values, offsets), np.concatenate([first.bars, second.bars + end])
+    groups = None if by is None else Grouping.of(by, pa.chunked_array(ordered.values, pa.large_string()))
+    rows = np.unique(np.concatenate([ordered.tokens.offsets, ordered.bars]))
+    return DocumentLayout(num_sources, order, ordered.tokens, rows, dates, groups)
 
 
 def _by_date(name: str, corpora: list[TokenCorpus]) -> tuple[np.ndarray, np.ndarray]:

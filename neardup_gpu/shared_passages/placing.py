@@ -10,7 +10,9 @@ from ..documents.stream import Documents
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
+from ..records import dataclass
 from ..repeated_passages.places import ChosenDocuments, PlacedBatch, placed_again
+from ..repeated_passages.reading import CorporaHere
 from ..text.raw_text import TO_STRING, to_readable
 
 
@@ -96,3 +98,13 @@ def place_spans(
         found.begin[number], found.end[number] = begin, end
         found.text.update(text)
     return found
+
+
+@dataclass(eq=False)
+class ReadHere(CorporaHere):
+    """The reading of the inputs of a search, and the placing of its passages, in this process."""
+
+    def place(self, number: int, spans: TokenSpans, from_text: int, sizes: np.ndarray) -> PlacedSpans:
+        """Place intervals of tokens of an input; see `place_spans`."""
+        how = self.recipe, self.runtime, self.max_bytes, self.clock
+        return place_spans(self.sources.in_order[number], spans, from_text, sizes, *how)

@@ -33,13 +33,13 @@ from ..settings import refuse_unused, settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
+from ..tasks.begin import begun
 from ..tasks.workers import Workers
 from .finding import FoundPassages, PassageGaps, SharedPassages, find
-from .in_tasks import in_tasks
+from .in_tasks import SPANS, ReadInTasks
 from .layout import DocumentLayout, lay_out
 from .page import PAGE, page_of, shown_pairs
-from .placing import PlacedSpans, TokenSpans
-from .reading import PassageReading, ReadHere
+from .placing import PlacedSpans, ReadHere, TokenSpans
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
@@ -143,11 +143,11 @@ def passages(
         columns.check(documents, how.date)
         find_seams(documents)
     sources = Sources(inputs[-1], inputs[0] if other is not None else None)
-    engine = for_text(engine, lambda: None)
+    engine, columns_of_each = for_text(engine, lambda: None), [columns] * len(sources.in_order)
     with contextlib.ExitStack() as stack:
         place: Path | None = None
         runtime = stack.enter_context(engine.start())
-        read: PassageReading
+        read: ReadHere | ReadInTasks
         if workers is not None:
             workers = checks.instance("workers", workers, Workers)
             refuse_unused(workers, "passages", ("partitions",))
@@ -161,12 +161,13 @@ def passages(
                 engine=engine,
                 progress=progress,
             )
-            place, read = stack.enter_context(in_tasks(sources, arguments, columns, workers, clock))
+            job, place = stack.enter_context(begun("passages", arguments, workers, sources, clock, [SPANS]))
+            read = ReadInTasks(job, sources, columns_of_each)
         else:
             if output is not None:
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = ReadHere(sources, columns, recipe, runtime, most, clock, memory)
+            read = ReadHere(sources, columns_of_each, recipe, runtime, most, clock, memory)
         found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
         if place is not None:
             with clock.stage("write"):
@@ -187,7 +188,7 @@ class PassageSearch(NamedTuple):
     sources: Sources
     settings: PassageSettings
     by: str | None
-    read: PassageReading
+    read: ReadHere | ReadInTasks
     backend: Backend
     clock: Clock
     memory: int | None = None
