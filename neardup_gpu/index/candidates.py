@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import components, resemblance as resemblance_kernel, standing
+from neardup_gpu.kernels import components, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
 from ..data import Pairs
-from ..engine.choice import to_host
 from ..methods.finding.contract import WITHOUT_END, EntryRange, FoundEntries
-from ..methods.measures import worth
 from ..stages.conditions import of_like_lengths
 from ..stages.partners import TOGETHER, ask_in_rounds, settle
 from ..stages.verification import Verified
+from .comparing import compared
 from .estimates import estimated
 from .segments import KEPT, OPEN, OWNER, Segment
 from .snapshot import Snapshot
@@ -124,8 +123,10 @@ class EntryJoin:
     def _worthy(self, entries: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the pairs of entries and new rows that resemble each other enough, and what they are worth."""
         if self.keeps.sets or not len(entries):
-            return verified(self.snapshot, entries, self.founders[rows], self.recipe, self.runtime)
-        values = estimated(self.snapshot, self.sketches, rows, entries, self.recipe).estimate
+            given = self.snapshot, self.sketches, rows, entries, self.recipe.method.measure
+            values = compared(*given, self.recipe.threshold, self.runtime, entry_first=True)
+        else:
+            values = estimated(self.snapshot, self.sketches, rows, entries, self.recipe).estimate
         worthy = np.arange(len(rows))
         if self.recipe.threshold is not None:
             worthy = np.flatnonzero(values >= self.recipe.threshold)
@@ -230,32 +231,6 @@ def _kept_partners(search: EntryJoin, state: np.ndarray, rows: np.ndarray, first
         return search.ask(some, first, at_a_time, allowed)
 
     ask_in_rounds(ask, np.flatnonzero(rows), search.most, np.zeros(len(rows), bool), search.most)
-
-
-def verified(
-    snapshot: Snapshot, left: np.ndarray, right: np.ndarray, recipe: Recipe, runtime: Runtime
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the pairs of entries at the threshold, and what these are worth; sets are held a block at a time."""
-    if not len(left):
-        return np.empty(0, np.int64), np.empty(0)
-    assert recipe.threshold is not None
-    entries, at = np.unique(np.concatenate([left, right]), return_inverse=True)
-    one, other = at[: len(left)], at[len(left) :]
-    sizes = snapshot.set_sizes(entries)
-    order = np.lexsort((one, other))
-    bounds = resemblance_kernel.blocks_of_pairs(one[order], other[order], sizes, runtime.shares.sets // 8)
-    found = np.full(len(left), -1.0)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        some = order[start:stop]
-        mine, places = np.unique(np.concatenate([one[some], other[some]]), return_inverse=True)
-        sets = snapshot.sets_of(entries[mine])
-        some_left, some_right = places[: len(some)], places[len(some) :]
-        measure = recipe.method.measure
-        found[some] = to_host(
-            runtime.run(worth, measure, sets, some_left, some_right, recipe.threshold, runtime.backend)
-        )
-    worthy = np.flatnonzero(found >= recipe.threshold)
-    return worthy, found[worthy]
 
 
 def as_verified(left: np.ndarray, right: np.ndarray, values: np.ndarray) -> Verified:

@@ -69,11 +69,7 @@ def compared(
         some = possible[start:stop]
         rows, places = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
         mine = sketches.take(rows[rows < number]).sets
-        theirs = snapshot.sets_of(entries[rows[rows >= number] - number])
-        sets = Ragged(
-            np.concatenate([mine.values, theirs.values]),
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([mine.sizes, theirs.sizes]))]),
-        )
+        sets = Ragged._joined([mine, snapshot.sets_of(entries[rows[rows >= number] - number])])
         ends = places[: len(some)], places[len(some) :]
         value[some] = to_host(runtime.run(worth, measure, sets, *ends, least, runtime.backend))
     return value

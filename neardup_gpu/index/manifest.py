@@ -281,52 +281,34 @@ def is_made(folder: Path, number: int) -> bool:
         return True
 
 
-class Held:
+class Held(Hold):
     """A manifest that is held: none of its files vanishes until it is let go."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         while True:
             path = path_of(folder, newest(folder))
             try:
-                self._hold = Hold(path)
+                super().__init__(path)
             except FileNotFoundError:  # a newer one has come
                 continue
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}; restore the index") from None
             try:
                 if not Folder(folder).has(path.name):  # it was removed before it was locked
-                    self._hold.close()
+                    self.close()
                     continue
-                self.manifest = _read(path, self._hold.read(MOST_BYTES))
+                self.manifest = _read(path, self.read(MOST_BYTES))
             except OSError as error:
-                self._hold.close()
+                self.close()
                 raise InputError(f"{path}: {error.strerror}; restore the index") from None
             except BaseException:
-                self._hold.close()
+                self.close()
                 raise
             return
 
-    def check(self) -> None:
-        """See that its files are there; raises InputError if they may have been removed."""
-        self._hold.check()
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return path_of(self.folder, self.manifest.number).name
-
-    def is_in_place(self) -> bool:
-        """Return whether the folder is still the one that was opened, and not another in its place."""
-        return self._hold.is_in_place()
-
     def is_newest(self) -> bool:
         """Return whether there is no other manifest to read: a newer one, or one of a folder in this one's place."""
-        return newest(self.folder) == self.manifest.number and self.is_in_place()
-
-    def close(self) -> None:
-        """Let it go."""
-        self._hold.close()
+        return newest(self.path.parent) == self.manifest.number and self.is_in_place()
 
 
 def commit(folder: Path, manifest: Manifest, before: int | None = None) -> None:

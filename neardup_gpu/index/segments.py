@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ from neardup_gpu.kernels._tables import place_of_copies
 from ..data import Ragged
 from ..errors import DamagedError, OutputError
 from ..methods.finding.contract import SortedQueries
-from ..methods.finding.order import Order
+from ..methods.finding.order import ORDER, Order
 from ..records import dataclass
 from ..stages.conditions import WITHIN
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
@@ -61,20 +61,8 @@ from .keeps import KEPT_TEXTS
 from .manifest import DELETED, SEGMENTS, SegmentPlace
 from .probing import find_earlier_rows, find_earlier_runs
 
-SEGMENT = ArraysFormat(
-    magic=b"NEARDUPX",
-    version=1,
-    name="a segment of an index",
-    advice="neardup index create makes an index",
-    again="make the index again from its documents",
-)
-DEAD = ArraysFormat(
-    magic=b"NEARDUPD",
-    version=1,
-    name="a list of what is dead in an index",
-    advice="neardup index create makes an index",
-    again="make the index again from its documents",
-)
+SEGMENT = replace(ORDER, magic=b"NEARDUPX", name="a segment of an index")
+DEAD = replace(ORDER, magic=b"NEARDUPD", name="a list of what is dead in an index")
 
 AS_BEFORE = "the index is as it was committed last"
 """Advice in messages if a file could not be written."""

@@ -51,29 +51,22 @@ def stored(segments: list[Segment], rows: list[np.ndarray]) -> SketchedEntries:
     rows : list of arrays of int64
         Rows of entries, ascending, for each segment.
     """
-    pairs, number = list(zip(segments, rows, strict=True)), sum(map(len, rows))
-    sets = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
-    if "set_values" in segments[0].arrays:
-        parts = [segment.sets_of(some) for segment, some in pairs]
-        sizes = np.concatenate([np.zeros(1, np.int64), *(part.sizes for part in parts)])
-        sets = Ragged(np.concatenate([part.values for part in parts]), np.cumsum(sizes))
-    sketch = None
-    if "sketch" in segments[0].arrays:
-        sketch = np.concatenate([segment.sketches_of(some) for segment, some in pairs])
-    tokens = np.concatenate([segment["tokens"][some] for segment, some in pairs]).astype(np.int64)
-    nothing = np.empty((number, 0), np.uint64)
-    words = None
-    if WITHIN in segments[0].arrays:
-        words = np.concatenate([segment[WITHIN][some] for segment, some in pairs])
-    return SketchedEntries(nothing, tokens, nothing, sets, sketch, words)
+    return joined([_stored_in(segment, some) for segment, some in zip(segments, rows, strict=True)])
+
+
+def _stored_in(segment: Segment, rows: np.ndarray) -> SketchedEntries:
+    """Return what a segment stores of some of its entries; see `stored`."""
+    sets = Ragged(np.empty(0, np.uint64), np.zeros(len(rows) + 1, np.int64))
+    sets = segment.sets_of(rows) if "set_values" in segment.arrays else sets
+    sketch = segment.sketches_of(rows) if "sketch" in segment.arrays else None
+    nothing, words = np.empty((len(rows), 0), np.uint64), segment[WITHIN][rows] if WITHIN in segment.arrays else None
+    return SketchedEntries(nothing, segment["tokens"][rows].astype(np.int64), nothing, sets, sketch, words)
 
 
 def joined(parts: list[SketchedEntries]) -> SketchedEntries:
     """Several as one, at least one."""
     if len(parts) == 1:
         return parts[0]
-    sizes = np.concatenate([part.sets.sizes for part in parts])
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     sketches = [part.sketch for part in parts if part.sketch is not None]
     words = [part.words for part in parts if part.words is not None]
     written = [part.are_written for part in parts if part.are_written is not None]
@@ -81,7 +74,7 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.keys for part in parts]),
-        Ragged(np.concatenate([part.sets.values for part in parts]), offsets),
+        Ragged._joined([part.sets for part in parts]),
         np.concatenate(sketches) if sketches else None,
         np.concatenate(words) if words else None,
         sum(part.only_dropped_words for part in parts),

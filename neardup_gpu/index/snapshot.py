@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -162,29 +162,30 @@ class Snapshot:
                 rows = segment.rows_of(entries[some])
                 yield segment, some[rows >= 0], rows[rows >= 0]
 
-    def _of_entries(self, name: str, entries: np.ndarray, absent: int) -> np.ndarray:
-        found = np.full(len(entries), absent, np.int64)
+    def _of_entries(
+        self, entries: np.ndarray, absent: bool | int, of_rows: Callable[[Segment, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return a value per entry: what `of_rows` returns for rows of a segment, `absent` for entries in none."""
+        found = np.full(len(entries), absent)
         for segment, some, rows in self.located(entries):
-            found[some] = segment.some(name, rows)
+            found[some] = of_rows(segment, rows)
         return found
 
     def live(self, entries: np.ndarray) -> np.ndarray:
         """Whether each entry has a live member: bool."""
-        found = np.zeros(len(entries), bool)
-        for segment, some, rows in self.located(entries):
-            found[some] = segment.live_entries[rows] != 0
-        return found
+        return self._of_entries(entries, False, lambda segment, rows: segment.live_entries[rows] != 0)
 
     def kept(self, entries: np.ndarray) -> np.ndarray:
         """Whether each entry was kept when it was added, and lives: bool."""
-        found = np.zeros(len(entries), bool)
-        for segment, some, rows in self.located(entries):
-            found[some] = (segment.some("flags", rows) & KEPT != 0) & (segment.live_entries[rows] != 0)
-        return found
+
+        def are_kept(segment: Segment, rows: np.ndarray) -> np.ndarray:
+            return (segment.some("flags", rows) & KEPT != 0) & (segment.live_entries[rows] != 0)
+
+        return self._of_entries(entries, False, are_kept)
 
     def owners(self, entries: np.ndarray) -> np.ndarray:
         """Return the number of the document of each entry's founder, if parts of documents are compared: int64."""
-        return self._of_entries(OWNER, entries, -1)
+        return self._of_entries(entries, -1, lambda segment, rows: segment.some(OWNER, rows))
 
     def keepers(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the entry that was kept in place of each, their resemblance), from when it was added; itself and 1 if none.
@@ -205,7 +206,7 @@ class Snapshot:
 
     def tokens(self, entries: np.ndarray) -> np.ndarray:
         """Words of each entry: int64."""
-        return self._of_entries("tokens", entries, 0)
+        return self._of_entries(entries, 0, lambda segment, rows: segment.some("tokens", rows))
 
     def sets_of(self, entries: np.ndarray) -> Ragged:
         """The shingles of some entries, which are stored; in the given order."""
@@ -215,9 +216,7 @@ class Snapshot:
             order.append(some)
         if not parts:
             return Ragged(np.empty(0, np.uint64), np.zeros(1, np.int64))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([part.sizes for part in parts]))])
-        stored = Ragged(np.concatenate([part.values for part in parts]), offsets)
-        number = np.concatenate(order)
+        stored, number = Ragged._joined(parts), np.concatenate(order)
         if (np.diff(number) > 0).all():
             return stored
         back = np.empty_like(number)
@@ -236,10 +235,7 @@ class Snapshot:
 
     def set_sizes(self, entries: np.ndarray) -> np.ndarray:
         """How many shingles some entries have, which are stored: int64."""
-        found = np.zeros(len(entries), np.int64)
-        for segment, some, rows in self.located(entries):
-            found[some] = segment.set_sizes(rows)
-        return found
+        return self._of_entries(entries, 0, lambda segment, rows: segment.set_sizes(rows))
 
     # -------------------------------------------------------------------------------------------- looking things up
 

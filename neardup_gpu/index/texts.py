@@ -50,11 +50,9 @@ def lower_halves(tokens: np.ndarray) -> np.ndarray:
 
 
 def arrays_of(parts: list[KeptTexts]) -> dict[str, np.ndarray]:
-    """Return the arrays of a segment for the documents of consecutive parts."""
-    arrays = {}
-    for name, kind in KEPT_TEXTS.items():
-        rows = [getattr(part, name) for part in parts]
-        sizes = np.concatenate([np.empty(0, np.int64), *(each.sizes for each in rows)])
-        arrays[f"{name}_offsets"] = np.append(0, np.cumsum(sizes)).astype(np.int64)
-        arrays[f"{name}_values"] = np.concatenate([np.empty(0, kind), *(each.values for each in rows)])
+    """Return the arrays of a segment for the documents of consecutive parts, at least one."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in KEPT_TEXTS:
+        rows = Ragged._joined([getattr(part, name) for part in parts])
+        arrays |= {f"{name}_offsets": rows.offsets, f"{name}_values": rows.values}
     return arrays

@@ -60,7 +60,7 @@ def copy(folder: Path, output: str) -> int:
         for inner in (SEGMENTS, DELETED):
             Folder(new, inner).make()
         total = 0
-        for name in (held.name, *sorted(held.manifest.files())):
+        for name in (held.path.name, *sorted(held.manifest.files())):
             inner, _, own = name.rpartition("/")
             made = Folder(new, inner)
             with Folder(folder, inner).open(own) as source, os.fdopen(made.create(own), "wb") as target:
