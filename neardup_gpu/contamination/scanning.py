@@ -102,39 +102,6 @@ def best_passages(passages: Iterable[Passage]) -> list[Passage]:
     return [each for some in chosen.values() for each in some[:SHOWN]]
 
 
-class _Found(NamedTuple):
-    """Hold the results for some documents.
-
-    last : bool
-        Whether they are the last ones of their batch.
-    texts : array of uint64
-        A fingerprint of each text.
-    spans : Cuts or None
-        What to cut or mark in the documents that have hits.
-    emptied : array of int64
-        Documents that have no tokens left after the cuts.
-    across : int
-        Runs across the seams of cuts.
-    seams : Ragged or None
-        The seams of all texts of the batch, if they have any.
-    without_value : int
-        Documents that `within` compares with nothing.
-    """
-
-    batch: Any
-    last: bool
-    texts: np.ndarray
-    tokens: int
-    invalid: int
-    hits: Hits
-    spans: tuple[np.ndarray, np.ndarray, np.ndarray]
-    emptied: np.ndarray
-    across: int
-    passages: list[Passage]
-    seams: Ragged | None
-    without_value: int
-
-
 class BatchHits(NamedTuple):
     """The hits of a batch, and the id of the document of each."""
 
@@ -178,6 +145,16 @@ class Findings:
     seams: list[Ragged] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     values: list[pa.Array] = field(default_factory=list)
+
+    def add(self, more: Findings) -> None:
+        """Add what was found in the documents that follow."""
+        self.counts.update(more.counts)
+        self.listed += more.listed
+        self.spans += more.spans
+        self.emptied += more.emptied
+        self.seams += more.seams
+        self.passages = best_passages([*self.passages, *more.passages])
+        self.values += more.values
 
     def edits(self, action: str) -> Edits:
         """Return what becomes of each document. If no document was hit, `kept/` gets no column of seams."""
@@ -257,12 +234,10 @@ class Scan:
         findings = Findings()
         most = self.runtime.batch_bytes("set", 0) if max_bytes is None else max_bytes
         begin = lambda piece: begin_tokens(piece.text, self.recipe)  # noqa: E731
-        for found in self.runtime.map(self._search, self._pieces(documents, most, only), begin):
-            texts(found.texts)
-            _add(findings, found)
+        for found, fingerprints in self.runtime.map(self._search, self._pieces(documents, most, only), begin):
+            texts(fingerprints)
+            findings.add(found)
             check_rows(findings.counts["documents"], "documents")
-            if found.last:
-                findings.values += [as_text(found.batch.columns[name], name) for name in self._counted]
             self.clock.report("search", findings.counts["documents"], documents.num_rows)
         if self.by == FILE:
             findings.values = [as_text(documents.places()[FILE], FILE)]
@@ -279,9 +254,9 @@ class Scan:
         for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
             yield SeamedPiece.of(batch, text, self.recipe)
 
-    def _search(self, piece: SeamedPiece) -> _Found:
-        """Look through some documents; has no effect on the scan."""
-        first, last = piece.span.first, piece.span.last
+    def _search(self, piece: SeamedPiece) -> tuple[Findings, np.ndarray]:
+        """Look through some documents; has no effect on the scan. Return the fingerprints of their texts, too."""
+        batch, first, last = piece.batch, piece.span.first, piece.span.last
         backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
         names = piece.span.ids[first:last]
         own = text_of(piece.text, first, last)
@@ -291,14 +266,18 @@ class Scan:
         if len(words):
             apart(tokens, words)
         runs, texts = self._runs(tokens, bars), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
-        tokens = to_host(tokens)
-        ended = last == len(piece.batch.text)
+        tokens, found = to_host(tokens), Findings()
+        found.counts.update(tokens=len(tokens.values), invalid_utf8=counts.invalid, without_value=missing)
+        if last == len(batch.text):  # these are the last documents of the batch
+            size = int(batch.text.offsets[-1] - batch.text.offsets[0])
+            found.counts.update(documents=batch.num_rows, text_bytes=size, null_text=batch.num_null)
+            found.seams += [] if piece.seams is None else [piece.seams]
+            found.values += [as_text(batch.columns[name], name) for name in self._counted]
         if len(runs[0]) == 0:
-            sizes = len(tokens.values), counts.invalid
-            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [], piece.seams, missing)
+            return found, texts
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
-        text = some_rows(piece.batch.text, having + first)
+        text = some_rows(batch.text, having + first)
         text, placed = placed_text(text, self.recipe, backend, names.take(arrow(having)))
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
@@ -307,9 +286,13 @@ class Scan:
         bars = placed.offsets[np.searchsorted(having, owner)] + bars - tokens.offsets[owner]
         words = words[having] if len(words) else words
         spans, emptied, across = self._edits(having + first, text, placed, bars, (which, begin, begin + runs[2]), words)
-        passages = self._passages(hits, piece.batch)
-        sizes = len(tokens.values), counts.invalid
-        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages, piece.seams, missing)
+        found.counts.update(documents_hit=len(having), emptied=len(emptied), across_seams=across)
+        numbered = hits._replace(document=hits.document + batch.first_row)
+        found.listed.append(BatchHits(numbered, batch.ids.take(arrow(hits.document))))
+        found.passages = self._passages(hits, batch)
+        found.spans.append((spans[0] + batch.first_row, *spans[1:]))
+        found.emptied.append(emptied + batch.first_row)
+        return found, texts
 
     def _words(self, piece: SeamedPiece) -> tuple[np.ndarray, int]:
         """Return the group word of each document of a piece, if `within` divides them, and how many have no value."""
@@ -444,27 +427,6 @@ class Scan:
             return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left, before[bars])[0])
         before = text.offsets[owner]
         return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING, 0
-
-
-def _add(findings: Findings, found: _Found) -> None:
-    """Take over what was found in some documents."""
-    batch, hits = found.batch, found.hits
-    counts = {"tokens": found.tokens, "invalid_utf8": found.invalid, "emptied": len(found.emptied)}
-    counts |= {"across_seams": found.across, "without_value": found.without_value}
-    if found.last:
-        size = int(batch.text.offsets[-1] - batch.text.offsets[0])
-        counts |= {"documents": batch.num_rows, "text_bytes": size, "null_text": batch.num_null}
-        findings.seams += [] if found.seams is None else [found.seams]
-    if len(hits.document):
-        counts["documents_hit"] = 1 + int(np.count_nonzero(np.diff(hits.document)))
-        ids = batch.ids.take(arrow(hits.document))
-        findings.listed.append(BatchHits(hits._replace(document=hits.document + batch.first_row), ids))
-        findings.passages = best_passages([*findings.passages, *found.passages])
-    if len(found.spans[0]):
-        findings.spans.append((found.spans[0] + batch.first_row, *found.spans[1:]))
-    if len(found.emptied):
-        findings.emptied.append(found.emptied + batch.first_row)
-    findings.counts.update(counts)
 
 
 _NOTHING = np.empty(0, np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..records import dataclass
+from .cutting import united
 from .items import ranges
 
 LONG = 13
@@ -110,14 +111,8 @@ def _united(document: np.ndarray, target: np.ndarray, begin: np.ndarray, end: np
     target, pair, begin, end : arrays of int64
         The target of each united interval, the number of its document and target, ascending, and the interval.
     """
-    order = np.lexsort((begin, target, document))
-    document, target, begin, end = document[order], target[order], begin[order], end[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (document[1:] != document[:-1]) | (target[1:] != target[:-1])
-    pair = np.cumsum(new) - 1
-    beyond = int(end.max(initial=0)) + 1  # so that a pair ends before the next one begins
-    reached = np.maximum.accumulate(end + pair * beyond)
-    new[1:] |= begin[1:] + pair[1:] * beyond > reached[:-1]
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(order)) - 1 if len(first) else first
-    return target[first], pair[first], begin[first], reached[last] - pair[first] * beyond
+    beyond, number = int(end.max(initial=0)) + 1, int(target.max(initial=0)) + 1
+    keys, pair = np.unique(document * number + target, return_inverse=True)
+    shift = pair * beyond  # so that a pair ends before the next one begins
+    pair, begin, end = united(pair, begin + shift, end + shift)
+    return keys[pair] % number, pair, begin - pair * beyond, end - pair * beyond
