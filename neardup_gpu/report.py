@@ -518,6 +518,12 @@ def heading(text: str) -> Text:
     return beside((text, "bold"))
 
 
+def ending(seconds: float, output: str | None, files: Sequence[str], broken: Sequence[str]) -> list[Any]:
+    """Return the last lines of a summary: the time, the files that were written, and the limits that were exceeded."""
+    written = [] if output is None else [row("written", f"{output}: {', '.join(files)}")]
+    return [row("time", duration(seconds)), *written, *(row("failed", line) for line in broken)]
+
+
 def row(label: str, text: str, width: int = 10) -> Text:
     """A label and its value."""
     return beside((f"{label:{width}}", "bold"), f" {text}")

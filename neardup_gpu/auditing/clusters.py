@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data import Pairs, Ragged
+from ..data import Pairs
 from ..documents import Documents
+from ..documents.batches import some_rows
 from ..engine.clock import Clock
 from ..engine.contract import Rows
 from ..engine.settings import Engine
@@ -89,22 +90,13 @@ def measuring(documents: Documents, wanted: np.ndarray, recipe: Recipe, folder: 
         for batch in documents.batches():
             places = np.flatnonzero(wanted[batch.first_row : batch.first_row + batch.num_rows])
             if len(places):
-                tokens, _ = count_tokens(_rows_of(batch.text, places), recipe, "cpu")
+                tokens, _ = count_tokens(some_rows(batch.text, places), recipe, "cpu")
                 shingles, _ = count_shingles(tokens, recipe, "cpu")
                 spool.append(measure.waiting(shingles, "cpu"))
                 without.append(tokens.sizes == 0)
         rows = np.flatnonzero(wanted)
         wordless = np.concatenate(without) if without else np.empty(0, bool)
         yield MeasuringSpool(spool, rows, wordless, measure, Clock(None), runtime)
-
-
-def _rows_of(text: Ragged, places: np.ndarray) -> Ragged:
-    """Return some rows of texts, copied."""
-    if len(places) == len(text):
-        return text
-    rows = [text[place] for place in places.tolist()]
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return Ragged(np.concatenate(rows), offsets)
 
 
 # -------------------------------------------------------------------------------------------------------- clusters

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..printable import readable_id
 from ..recipe import Recipe
 from ..records import dataclass
-from ..report import count, duration, percent, resemblance as in_digits, row, some, table_by
+from ..report import count, ending, percent, resemblance as in_digits, row, some, table_by
 from ..results.fail_over import CountedShare, of_rows
 from ..text.raw_text import to_bytes
 
@@ -80,7 +80,12 @@ class Audit:
         Lost documents are a share of the removed ones. The number of missed pairs has as its share that of the kept
         documents that are in a missed pair. Skipped rows of the corpus are a share of all its rows.
         """
-        return limited_counts(self.report)
+        counts = self.counts
+        return {
+            "lost": CountedShare(counts["lost"], counts["lost"], counts["judged_removed"]),
+            "missed": CountedShare(counts["missed"], counts["missed_documents"], counts["judged_kept"]),
+            "skipped": of_rows(counts)["skipped"],
+        }
 
     def explain(self, id: Any) -> Comparison:
         """Compare a lost document with its nearest kept one, or a kept document with one that it was missed for.
@@ -142,16 +147,6 @@ class Audit:
         from html import escape
 
         return "".join(f"<p>{escape(line)}</p>" for line in sentences(self.report))
-
-
-def limited_counts(report: dict[str, Any]) -> dict[str, CountedShare]:
-    """Return the counts that limits are set for; see `Audit.limited`."""
-    counts = report["counts"]
-    return {
-        "lost": CountedShare(counts["lost"], counts["lost"], counts["judged_removed"]),
-        "missed": CountedShare(counts["missed"], counts["missed_documents"], counts["judged_kept"]),
-        "skipped": of_rows(counts)["skipped"],
-    }
 
 
 def sentences(report: dict[str, Any]) -> list[str]:
@@ -275,10 +270,6 @@ def summary(found: Audit, output: str | None, broken: list[str]) -> list[Any]:
         names = ("documents", "kept", "removed", "lost", "in_missed_pairs")
         parts += table_by(report["settings"]["by"], report["by"], names, len(report["by"]), "audit.json")
         parts.append("")
-    parts.append(row("time", duration(report["seconds"])))
-    if output is not None:
-        files = ", ".join([*(f"{name}.parquet" for name in report["tables"]), "audit.html", "audit.json"])
-        files += ", skipped.parquet" if "skipped" in report["counts"] else ""
-        parts.append(row("written", f"{output}: {files}"))
-    parts += [row("failed", line) for line in broken]
-    return parts
+    files = [*(f"{name}.parquet" for name in report["tables"]), "audit.html", "audit.json"]
+    files += ["skipped.parquet"] if "skipped" in report["counts"] else []
+    return [*parts, *ending(report["seconds"], output, files, broken)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
 
 from ..printable import readable_id
 from ..report import count, percent, shown
-from ..report_page.plain import count_table, plain_page, section, side_by_side
+from ..report_page.plain import by_section, count_table, plain_page, section, side_by_side
 from ..report_page.texts import SHOWN, clean
 from ..text.raw_text import TO_STRING, to_readable
 from ..text.token_kinds import KINDS, noun_of
@@ -27,21 +25,14 @@ Shown = tuple[str, str, dict[str, str], Passage]
 def page_of(found: Contamination, examples: list[Shown]) -> str:
     """Return the page as one document of HTML."""
     lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(found.report))
-    sets = count_table("set", COLUMNS, _rows(COLUMNS, "name", found.report["sets"]))
-    body = [*section("Evaluation sets", sets)]
+    rows = ((shown(each["name"]), [f"{each[name]:,}" for name in COLUMNS]) for each in found.report["sets"])
+    body = [*section("Evaluation sets", count_table("set", COLUMNS, rows))]
     if (by := found.report.get("by")) is not None:
-        values = count_table(by["column"], BY_COLUMNS, _rows(BY_COLUMNS, "value", by["values"]))
-        body += section(f"By {by['column']}", values)
+        body += by_section(by, BY_COLUMNS)
     if examples:
         tokens = found.report["settings"]["tokens"]
         body += section("Items and the passages that they share", (_side_by_side(each, tokens) for each in examples))
     return plain_page("Contaminated", found.report, lead, body)
-
-
-def _rows(names: Sequence[str], named: str, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each row, which is its value `named`, and its counts."""
-    for row in rows:
-        yield shown(row[named]), [f"{row[name]:,}" for name in names]
 
 
 def _side_by_side(example: Shown, tokens: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ..data import arrow, numpy_of, strings
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, row, shorten, table_by
+from ..report import beside, count, ending, heading, percent, row, shorten, table_by
 from ..results.fail_over import CountedShare, of_rows
 from ..text.token_kinds import KINDS, noun_of
 from .items import EvaluationItems, Wanted
@@ -245,9 +245,6 @@ def summary(found: Contamination, output: str | None, broken: list[str]) -> list
         if number := counts["across_seams"]:
             new = f"{count(number, 'run')} of tokens {'is' if number == 1 else 'are'} new, across the seams of cuts"
             parts.append(row("", f"{new}; no check of kept/ counts {'it' if number == 1 else 'them'}"))
-    parts.append(row("time", duration(report["seconds"])))
-    if output is not None:
-        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]
-        files += ["contaminated.html", "certificate.json"]
-        parts.append(row("written", f"{output}: {', '.join(files)}"))
-    return [*parts, *(row("failed", line) for line in broken)]
+    files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]
+    files += ["contaminated.html", "certificate.json"]
+    return [*parts, *ending(report["seconds"], output, files, broken)]

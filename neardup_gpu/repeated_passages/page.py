@@ -14,8 +14,8 @@ from ..documents.rereading import raw_texts
 from ..documents.sources import Sources
 from ..printable import readable_id
 from ..recipe import Recipe
-from ..report import count, shown
-from ..report_page.plain import count_table, plain_page, section, side_by_side
+from ..report import count
+from ..report_page.plain import by_section, count_table, flow_table, plain_page, section, side_by_side
 from ..report_page.texts import clean
 from ..stages import placed_text, utf8
 from ..text.raw_text import readable_part
@@ -43,14 +43,9 @@ def page_of(found: Substrings, sources: Sources, recipe: Recipe) -> str:
     lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(report))
     body: list[str] = []
     if (by := report.get("by")) is not None:
-        rows = ((shown(each["value"]), [f"{each[name]:,}" for name in BY_COLUMNS]) for each in by["values"])
-        body += section(f"By {by['column']}", count_table(by["column"], BY_COLUMNS, rows))
-        rows = (
-            (f"{shown(each['value'])} \u2190 {shown(each['source_value'])}", [f"{each['tokens']:,}"])
-            for each in by["pairs"]
-        )
+        body += by_section(by, BY_COLUMNS)
         title = f"Tokens that documents of one {by['column']} repeat from those of another"
-        body += section(title, count_table(f"{by['column']} \u2190 source", ["tokens"], rows))
+        body += section(title, flow_table(by))
     chosen = {column: _chosen(found.spans, column) for column in KINDS}
     texts = _texts(sources, [row for rows in chosen.values() for row in rows])
     for column, passages in chosen.items():

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, row, shorten, shown, table_by
+from ..report import beside, count, ending, heading, percent, row, shorten, shown, table_by
 from ..results.by_value import LISTED
 from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
@@ -115,24 +115,32 @@ def by_report(column: str, passages: RemovedPassages, lost: np.ndarray, corpus: 
     left, right = groups.codes[passages.document[kept]], groups.codes[passages.source[kept]]
     tokens = passages.tokens[kept]
 
-    def of_groups(of_document: np.ndarray) -> np.ndarray:
-        return np.bincount(groups.codes, of_document, number).astype(np.int64)
-
     given = np.bincount(right, tokens, number).astype(np.int64)
-    counts = of_groups(corpus.sizes), of_groups(lost), of_groups(lost > 0), given
-    rows = groups.rows(**dict(zip(BY_COLUMNS[1:], counts, strict=True)))
+    counts = [*map(groups.total, (corpus.sizes, lost, lost > 0)), given]
     both, place = np.unique(left * number + right, return_inverse=True)
-    flows = np.bincount(place, tokens, len(both)).astype(np.int64)
+    sums = np.bincount(place, tokens, len(both)).astype(np.int64)
+    flows = {divmod(pair, number): some for pair, some in zip(both.tolist(), sums.tolist(), strict=True)}
+    return flow_report(groups, dict(zip(BY_COLUMNS[1:], counts, strict=True)), flows)
+
+
+def flow_report(groups: Grouping, counts: dict[str, np.ndarray], flows: dict[tuple[int, int], int]) -> dict[str, Any]:
+    """Return what a report says of the values of a column.
+
+    Parameters
+    ----------
+    groups : Grouping
+    counts : dict of str to array of int64
+        The counts of each value, besides its documents.
+    flows : dict of (int, int) to int
+        For each two groups, that of documents and that of their sources, a number of tokens.
+    """
+    rows = groups.rows(**counts)
     named = [
-        {
-            "value": groups.names[int(both[each]) // number],
-            "source_value": groups.names[int(both[each]) % number],
-            "tokens": int(flows[each]),
-        }
-        for each in np.argsort(-flows, kind="stable").tolist()
+        {"value": groups.names[document], "source_value": groups.names[source], "tokens": tokens}
+        for (document, source), tokens in sorted(flows.items(), key=lambda each: (-each[1], each[0]))
     ]
     return {
-        "column": column,
+        "column": groups.column,
         "num_values": len(rows),
         "values": rows[:LISTED],
         "num_pairs": len(named),
@@ -230,9 +238,6 @@ def summary(found: Substrings, output: str | None, broken: list[str]) -> list[An
     if (by := report.get("by")) is not None:
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "substrings.json")
         parts += [*flow_lines(by, "substrings.json"), ""]
-    parts.append(row("time", duration(report["seconds"])))
-    if output is not None:
-        kept_folder = ["kept/"] if action != "list" else []
-        files = [*(f"{name}.parquet" for name in TABLES), *kept_folder, "substrings.html", "substrings.json"]
-        parts.append(row("written", f"{output}: {', '.join(files)}"))
-    return [*parts, *(row("failed", line) for line in broken)]
+    kept_folder = ["kept/"] if action != "list" else []
+    files = [*(f"{name}.parquet" for name in TABLES), *kept_folder, "substrings.html", "substrings.json"]
+    return [*parts, *ending(report["seconds"], output, files, broken)]

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..printable import printable
-from ..report import shorten
+from ..report import shorten, shown
 
 
 def plain_page(kind: str, report: dict[str, Any], lead: str, body: Iterable[str]) -> str:
@@ -78,3 +78,18 @@ def count_table(first: str, names: Sequence[str], rows: Iterable[tuple[str, Sequ
         row = "".join(f'<td class="number">{cell}</td>' for cell in cells)
         yield f'<tr><th scope="row"><bdi>{escape(printable(shorten(name, 300)))}</bdi></th>{row}</tr>'
     yield "</tbody></table></div>"
+
+
+def by_section(by: dict[str, Any], names: Sequence[str]) -> Iterator[str]:
+    """Yield the section with the counts of each value of a column, which are the entry `by` of a report."""
+    rows = ((shown(each["value"]), [f"{each[name]:,}" for name in names]) for each in by["values"])
+    return section(f"By {by['column']}", count_table(by["column"], names, rows))
+
+
+def flow_table(by: dict[str, Any]) -> Iterator[str]:
+    """Yield the table of the tokens that documents of one value share with those of another one."""
+    rows = (
+        (f"{shown(each['value'])} \u2190 {shown(each['source_value'])}", [f"{each['tokens']:,}"])
+        for each in by["pairs"]
+    )
+    return count_table(f"{by['column']} \u2190 source", ["tokens"], rows)

@@ -69,6 +69,10 @@ class Grouping:
         """Count the documents of each group, all of them or only the given rows. A mask of rows will do as well."""
         return np.bincount(self.codes if where is None else self.codes[where], minlength=len(self.names))
 
+    def total(self, numbers: np.ndarray) -> np.ndarray:
+        """Add up numbers of documents, one per document, in each group: int64, shape (groups,)."""
+        return np.bincount(self.codes, numbers, len(self.names)).astype(np.int64)
+
     def rows(self, **columns: Any) -> list[dict[str, Any]]:
         """Return one dict per group, the largest group first: its value, its documents, and each given count."""
         documents = self.count()

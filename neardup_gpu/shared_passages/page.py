@@ -15,7 +15,7 @@ from ..documents.rereading import raw_texts
 from ..documents.stream import Documents
 from ..printable import printable, readable_id
 from ..report import count, percent, shorten, shown
-from ..report_page.plain import count_table, plain_page, section, side_by_side
+from ..report_page.plain import by_section, flow_table, plain_page, section, side_by_side
 from ..report_page.texts import clean
 from ..text.raw_text import readable_part, size_of
 from ..text.token_kinds import KINDS
@@ -56,8 +56,7 @@ def page_of(found: SharedText, pairs: list[ShownPair]) -> str:
     body: list[str] = []
     if (by := found.report.get("by")) is not None:
         body += section(f"Which {by['column']} feeds which", _map(by))
-        rows = ((shown(each["value"]), [f"{each[name]:,}" for name in BY_COLUMNS]) for each in by["values"])
-        body += section(f"By {by['column']}", count_table(by["column"], BY_COLUMNS, rows))
+        body += by_section(by, BY_COLUMNS)
     if pairs:
         body += section("Documents that share the most", _side_by_side(pairs))
     return plain_page("Passages", found.report, lead, body)
@@ -98,11 +97,7 @@ def _map(by: dict[str, Any]) -> Iterator[str]:
             )
     yield "</svg><figcaption>Rows are the documents, columns their sources. The darker a square, the more tokens of "
     yield "the row stand in documents of the column, on a logarithmic scale.</figcaption></figure>"
-    rows = (
-        (f"{shown(each['value'])} \u2190 {shown(each['source_value'])}", [f"{each['tokens']:,}"])
-        for each in by["pairs"]
-    )
-    yield from count_table(f"{by['column']} \u2190 source", ["tokens"], rows)
+    yield from flow_table(by)
 
 
 # --------------------------------------------------------------------------------------------------- pairs of documents

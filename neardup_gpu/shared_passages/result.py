@@ -10,9 +10,8 @@ import pyarrow as pa
 from ..data import arrow, numpy_of, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
-from ..repeated_passages.result import flow_lines
-from ..report import count, duration, percent, row, shorten, table_by
-from ..results.by_value import LISTED
+from ..repeated_passages.result import flow_lines, flow_report
+from ..report import count, ending, percent, row, shorten, table_by
 from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
@@ -180,25 +179,9 @@ def sources_table(coverage: Coverage, ids: pa.Array, sizes: np.ndarray) -> pa.Ta
 
 def by_report(groups: Grouping, found: FoundPassages, sizes: np.ndarray) -> dict[str, Any]:
     """Return what passages.json says of the values of a column: counts of each, and tokens of each two."""
-
-    def of_groups(of_document: np.ndarray) -> np.ndarray:
-        return np.bincount(groups.codes, of_document, len(groups.names)).astype(np.int64)
-
     coverage = found.coverage
-    numbers = zip(BY_COLUMNS[1:], map(of_groups, (sizes, coverage.taken, coverage.given)), strict=True)
-    rows = groups.rows(**dict(numbers))
-    flows = sorted(found.flows.items(), key=lambda each: (-each[1], each[0]))
-    named = [
-        {"value": groups.names[document], "source_value": groups.names[source], "tokens": tokens}
-        for (document, source), tokens in flows
-    ]
-    return {
-        "column": groups.column,
-        "num_values": len(rows),
-        "values": rows[:LISTED],
-        "num_pairs": len(named),
-        "pairs": named[:LISTED],
-    }
+    counts = zip(BY_COLUMNS[1:], map(groups.total, (sizes, coverage.taken, coverage.given)), strict=True)
+    return flow_report(groups, dict(counts), found.flows)
 
 
 SHOWN = 3
@@ -274,8 +257,5 @@ def summary(found: SharedText, output: str | None, broken: list[str]) -> list[An
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "passages.json")
         parts += flow_lines(by, "passages.json")
         parts.append("")
-    parts.append(row("time", duration(report["seconds"])))
-    if output is not None:
-        files = ["passages.parquet", "documents.parquet", *(["sources.parquet"] if found.sources is not None else [])]
-        parts.append(row("written", f"{output}: {', '.join([*files, 'passages.html', 'passages.json'])}"))
-    return [*parts, *(row("failed", line) for line in broken)]
+    files = ["passages.parquet", "documents.parquet", *(["sources.parquet"] if found.sources is not None else [])]
+    return [*parts, *ending(report["seconds"], output, [*files, "passages.html", "passages.json"], broken)]
