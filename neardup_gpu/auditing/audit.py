@@ -323,12 +323,12 @@ class _AuditRun:
             found = sampled_pairs(self._jobs, paths["sampled"], paths["others"], self._threshold)
         lost = nearest.lost(self._threshold)
         none = no_pairs(0)
-        missed = int(found.missed.sum())
-        counts = self._counts(matched, nearest, none, judged_kept=len(found.rows), missed=missed, in_missed=missed)
+        missed = int(found.sum())
+        counts = self._counts(matched, nearest, none, judged_kept=len(found), missed=missed, in_missed=missed)
         report = self._report(matched, counts)
         intervals = {
             "lost": exact_binomial(counts["lost"], len(nearest.rows), CONFIDENCE),
-            "missed": exact_binomial(counts["missed_documents"], len(found.rows), CONFIDENCE),
+            "missed": exact_binomial(counts["missed_documents"], len(found), CONFIDENCE),
         }
         report["sample"] = {
             "documents": sample,
@@ -347,16 +347,15 @@ class _AuditRun:
         labels = rows = mine = others = np.empty(0, np.int64)
         names = None
         if clusters is not None:
-            stated = self._reader.clusters(clusters)
-            rows = rows_of(stated.ids, corpus, "clusters", ignore, matched.counts)
-            coded = stated.labels.combine_chunks().dictionary_encode()
+            ids, stated = self._reader.clusters(clusters)
+            rows = rows_of(ids, corpus, "clusters", ignore, matched.counts)
+            coded = stated.combine_chunks().dictionary_encode()
             names, labels = coded.dictionary, numpy_of(coded.indices).astype(np.int64)
             labels, rows = labels[rows >= 0], rows[rows >= 0]
             wanted[rows] = True
         if pairs is not None:
-            reasons = self._reader.reasons(pairs)
-            mine = rows_of(reasons.ids, corpus, "pairs", ignore, matched.counts)
-            others = rows_of(reasons.others, corpus, "pairs", ignore, matched.counts)
+            sides = self._reader.reasons(pairs)
+            mine, others = (rows_of(ids, corpus, "pairs", ignore, matched.counts) for ids in sides)
             there = (mine >= 0) & (others >= 0) & (mine != others)
             mine, others = mine[there], others[there]
             wanted[mine] = wanted[others] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +19,6 @@ from .tools import LAYOUTS, OURS, ToolLayout
 
 PAIRS_OF_COLUMNS = (("id", "duplicate_of"), ("id_a", "id_b"), ("id1", "id2"), ("removed", "kept"))
 """Usual names of the two columns of stated reasons."""
-
-
-class Clustered(NamedTuple):
-    """The cluster of some documents: their ids, and the names of their clusters."""
-
-    ids: pa.ChunkedArray
-    labels: pa.ChunkedArray
-
-
-class Reasons(NamedTuple):
-    """Pairs of documents by their ids: one document stands for the other one."""
-
-    ids: pa.ChunkedArray
-    others: pa.ChunkedArray
 
 
 class ClaimReader:
@@ -76,28 +62,31 @@ class ClaimReader:
             return ["kept"] if self._settings.tool in (None, "neardup") and written.is_boolean("kept") else []
         return [place] if written.first_of([place]) else []
 
-    def clusters(self, source: Any) -> Clustered:
-        """Return the cluster of each document that a file of clusters names."""
+    def clusters(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Return the ids of the documents that a file of clusters names, and the names of their clusters."""
         own = self._settings.cluster_column
         written = WrittenColumns(source, "clusters")
         ids = written.need(self.id_names, "ids (name it with kept_id_column=...)")
         label = written.need([own] if own is not None else [*self._layout.clusters, *OURS], "clusters")
-        found = Clustered(*written.columns([ids, label]))
-        there = pc.is_valid(found.labels)
+        found, labels = written.columns([ids, label])
+        there = pc.is_valid(labels)
         if self._layout.alone is not None:
-            there = pc.and_(there, pc.not_equal(found.labels, self._layout.alone))
-        return Clustered(found.ids.filter(there), found.labels.filter(there))
+            there = pc.and_(there, pc.not_equal(labels, self._layout.alone))
+        return found.filter(there), labels.filter(there)
 
-    def reasons(self, source: Any) -> Reasons:
-        """Return the pairs that a file of reasons states; rows in which one of them is null state nothing."""
+    def reasons(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Return the pairs of ids that a file of reasons states: documents, and the documents that represent them.
+
+        Rows in which one of them is null state nothing.
+        """
         written = WrittenColumns(source, "pairs")
         both = next((names for names in PAIRS_OF_COLUMNS if all(written.first_of([name]) for name in names)), None)
         if both is None:
             known = " or ".join(f"{a} and {b}" for a, b in PAIRS_OF_COLUMNS)
             raise InputError(f"{written.name}: no two columns of ids that state a reason; call them {known}")
-        found = Reasons(*written.columns(list(both)))
-        there = pc.and_(pc.is_valid(found.ids), pc.is_valid(found.others))
-        return Reasons(found.ids.filter(there), found.others.filter(there))
+        ids, others = written.columns(list(both))
+        there = pc.and_(pc.is_valid(ids), pc.is_valid(others))
+        return ids.filter(there), others.filter(there)
 
 
 def ids_file(source: Any) -> Any:

@@ -212,15 +212,8 @@ def no_pairs(wordless: int) -> KeptPairs:
     return KeptPairs(none, none, np.empty(0, "U9"), np.empty(0), none, 0, wordless)
 
 
-class SampledPairs(NamedTuple):
-    """Which kept documents of a sample resemble another kept document."""
-
-    rows: np.ndarray
-    missed: np.ndarray
-
-
-def sampled_pairs(jobs: Jobs, sampled: Path, others: Path, threshold: float) -> SampledPairs:
-    """Find which documents of a sample resemble one another, or one of the other kept documents."""
+def sampled_pairs(jobs: Jobs, sampled: Path, others: Path, threshold: float) -> np.ndarray:
+    """Return whether each document of a sample resembles another one of it, or one of the other kept documents."""
     rows = pq.read_table(sampled, columns=[ROW])[ROW].to_numpy()
     against = [others] if pq.read_metadata(others).num_rows else []
     result = jobs.run("missed", sampled, against, threshold=threshold, max_partners=None)
@@ -228,4 +221,4 @@ def sampled_pairs(jobs: Jobs, sampled: Path, others: Path, threshold: float) -> 
     partnered = set(pairs["id_a"].to_pylist()) | set(pairs["id_b"].to_pylist())
     if against:
         partnered |= set(documents.filter(pc.is_valid(documents["near_reference"]))["id"].to_pylist())
-    return SampledPairs(rows, np.isin(rows, np.array(sorted(partnered), np.int64)))
+    return np.isin(rows, np.array(sorted(partnered), np.int64))

@@ -56,7 +56,7 @@ class Corpus:
             ids.append(batch.ids)
             values += batch.columns.values()
             if digested:
-                digests.append(digests_of(batch))
+                digests.append(digests_of(batch.text))
         if not ids:
             raise InputError("the corpus has no documents; there is nothing to audit")
         found = pa.chunked_array(ids)
@@ -68,18 +68,13 @@ class Corpus:
         return len(self.ids)
 
 
-def digests_of(batch: Batch) -> pa.Array:
-    """Return a digest of each text."""
-    return _digests(batch.text)
-
-
 def words_of(batch: Batch, recipe: Recipe) -> pa.Array:
     """Return a digest of the words of each text."""
     tokens, _ = count_tokens(batch.text, recipe, "cpu")
-    return _digests(tokens)
+    return digests_of(tokens)
 
 
-def _digests(rows: Ragged) -> pa.Array:
+def digests_of(rows: Ragged) -> pa.Array:
     """Return a digest of 16 bytes for each row."""
     texts = (rows[row].tobytes() for row in range(len(rows)))
     return pa.array([hashlib.blake2b(text, digest_size=16).digest() for text in texts], DIGEST)
@@ -172,7 +167,7 @@ def match_texts(corpus: Corpus, kept: Any, reading: Reading, recipe: Recipe, ign
     """
     assert corpus.digests is not None
     written = opened_leniently(kept, replace(reading, id_column=None))
-    theirs = pa.chunked_array([digests_of(batch) for batch in written.batches()], DIGEST)
+    theirs = pa.chunked_array([digests_of(batch.text) for batch in written.batches()], DIGEST)
     found, extra, left = _first_copies(corpus.digests, theirs, np.zeros(len(corpus), bool))
     counts: dict[str, Any] = {"by": "text", "kept_rows": len(theirs), "repeated": extra, "by_words": 0}
     if len(left):
@@ -260,7 +255,7 @@ def check_texts(corpus: Corpus, written: Documents, recipe: Recipe, ignore: bool
     doubtful: dict[int, bytes] = {}
     for batch in written.batches():
         rows = pc.index_in(check_type(pa.chunked_array([batch.ids]), ids.type, "kept"), ids).combine_chunks()
-        differs = bools(pc.fill_null(pc.not_equal(digests_of(batch), ours.take(rows)), False))
+        differs = bools(pc.fill_null(pc.not_equal(digests_of(batch.text), ours.take(rows)), False))
         if differs.any():
             words = words_of(batch, recipe)
             doubtful |= {rows[place].as_py(): words[place].as_py() for place in np.flatnonzero(differs).tolist()}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..documents.rereading import texts_of
 from ..printable import printable, readable_id
 from ..report import percent, resemblance as in_digits, shorten, shown
-from ..report_page.plain import count_table, plain_page, section
+from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import HELD, LONGEST, SHOWN, clean, difference
 from .verdict import Audit, matching_lines, reason_lines, sentences
 
@@ -155,8 +155,5 @@ def _shown(case: Case, texts: dict[Any, str | None], found: Audit, measure: str)
                 sides[side] += f'<{tag} class="moved">{shown}</{tag}> ' if tag == "span" else f"<{tag}>{shown}</{tag}> "
             else:
                 sides = [f"{each}{shown} " for each in sides]
-    boxes = "".join(
-        f'<div class="side"><h5><bdi>{escape(printable(shorten(readable_id(id), 200)))}</bdi></h5><p>{text}</p></div>'
-        for id, text in zip(("(none)" if case.kept is None else case.kept, case.other), sides, strict=True)
-    )
-    return f'<div class="member"><h4>{title}{note}</h4><div class="sides">{boxes}</div></div>'
+    names = readable_id("(none)" if case.kept is None else case.kept), readable_id(case.other)
+    return side_by_side(title, zip(names, sides, strict=True), note)

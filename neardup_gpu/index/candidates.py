@@ -26,8 +26,7 @@ from ..methods.finding.contract import WITHOUT_END, EntryRange, FoundEntries
 from ..stages.conditions import of_like_lengths
 from ..stages.partners import TOGETHER, ask_in_rounds, settle
 from ..stages.verification import Verified
-from .comparing import compared
-from .estimates import estimated
+from .comparing import compared, estimated
 from .segments import KEPT, OPEN, OWNER, Segment
 from .snapshot import Snapshot
 

@@ -1,4 +1,4 @@
-"""Compare the texts of queries with stored entries, by their sets."""
+"""Compare the texts of queries with stored entries: by their sets, or by sketches if there are no sets."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from neardup_gpu.kernels.resemblance import blocks_of_pairs
 
 from ..data import Ragged
 from ..engine.choice import to_host
+from ..methods.contract import RowEstimates
 from ..methods.measures import worth
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..methods.finding.contract import SketchedEntries
     from ..methods.measures import Measure
+    from ..recipe import Recipe
     from .snapshot import Snapshot
 
 
 FEW = 16
 """Pairs whose sets are held together, whatever their sizes."""
+
+SKETCHES_TOGETHER = 1 << 14
+"""Pairs whose sketches are compared together."""
 
 
 def compared(
@@ -73,3 +78,19 @@ def compared(
         ends = places[: len(some)], places[len(some) :]
         value[some] = to_host(runtime.run(worth, measure, sets, *ends, least, runtime.backend))
     return value
+
+
+def estimated(
+    snapshot: Snapshot, sketches: SketchedEntries, queries: np.ndarray, entries: np.ndarray, recipe: Recipe
+) -> RowEstimates:
+    """The method's estimates for documents, given by number, and stored entries, with 99% intervals."""
+    assert sketches.sketch is not None
+    found = RowEstimates(*(np.empty(len(queries)) for _ in range(3)))
+    for start in range(0, len(queries), SKETCHES_TOGETHER):
+        some = slice(start, start + SKETCHES_TOGETHER)
+        documents, left = np.unique(queries[some], return_inverse=True)
+        there, right = np.unique(entries[some], return_inverse=True)
+        both = np.concatenate([sketches.sketch[documents], snapshot.sketches_of(there)])
+        for whole, part in zip(found, recipe.method.estimate_rows(both, left, right + len(documents)), strict=True):
+            whole[some] = part
+    return found

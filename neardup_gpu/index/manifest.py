@@ -30,7 +30,7 @@ from ..store.disk import renamed
 from ..store.folder import OF_AN_INDEX, Folder
 from .columns import ID_TYPES, type_named
 from .locking import Hold, remove_unread
-from .validity import MOST_NUMBER, problem_of
+from .validity import MOST_NUMBER, problems_of
 
 FORMAT = 4
 """The version that is written; earlier ones, which lacked some fields, are read."""
@@ -207,7 +207,7 @@ def _read(path: Path, data: bytes) -> Manifest:
         inputs = [Progress(**each) for each in values.pop("inputs")]
         keeps = Keeps(**values.pop("keeps", {}))
         manifest = Manifest(**values, segments=places, inputs=inputs, keeps=keeps)
-        problem = problem_of(manifest)
+        problem = next(problems_of(manifest), None)
         if problem is None and path.name != path_of(path.parent, manifest.number).name:
             problem = f"its number is {manifest.number}"
     except InputError:

@@ -142,10 +142,10 @@ class Opened:
         return state[0], known[1]
 
     @contextlib.contextmanager
-    def running(self, threads: int | None = None) -> Iterator[Runtime]:
-        """Compute in the block, with this number of threads instead of the engine's."""
+    def running(self) -> Iterator[Runtime]:
+        """Compute in the block."""
         self.check_files()
-        with on_threads(self.engine.threads if threads is None else threads), self.engine.start() as runtime:
+        with on_threads(self.engine.threads), self.engine.start() as runtime:
             yield runtime
 
     @contextlib.contextmanager

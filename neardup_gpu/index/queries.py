@@ -20,8 +20,7 @@ from ..methods.finding.contract import WITHOUT_END, EntryRange, SketchedEntries
 from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
-from .comparing import compared
-from .estimates import estimated
+from .comparing import compared, estimated
 from .manifest import Manifest
 from .opened import Opened
 from .sketches import sketched

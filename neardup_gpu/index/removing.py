@@ -15,7 +15,7 @@ from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count
 from .columns import kept_of, with_value
-from .manifest import Progress, SegmentPlace, numbers
+from .manifest import Progress, numbers
 from .merging import Merge, merge_now
 from .opened import Opened
 from .writer import TOO_LARGE, buried, checked_ids, ids_there, kind_of
@@ -120,7 +120,8 @@ def _erased(opened: Opened, ids: Sequence[Any]) -> bool:
     if inputs != writer.manifest.inputs:
         writer.change(inputs=inputs)
     opened.committed(writer)  # removes what an earlier request had to leave
-    while (number := _first_with_dead(writer.manifest.segments)) is not None:
+    while any(has_dead := [each.deleted is not None for each in writer.manifest.segments]):
+        number = has_dead.index(True)
         segment = writer.segments[number]
         names = segment.ids.arrow(np.flatnonzero(segment.live_documents == 0)).to_pylist()
         merge = Merge(writer, number, number + 1)
@@ -135,10 +136,6 @@ def _erased(opened: Opened, ids: Sequence[Any]) -> bool:
             count(len(older), "older state"),
         )
     return not older
-
-
-def _first_with_dead(places: list[SegmentPlace]) -> int | None:
-    return next((number for number, each in enumerate(places) if each.deleted is not None), None)
 
 
 def _without_names(inputs: list[Progress], ids: Sequence[Any]) -> list[Progress]:

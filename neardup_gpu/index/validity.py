@@ -34,16 +34,12 @@ MOST_NUMBER = 1 << 53
 """Numbers of documents, files and commits are below this."""
 
 
-def problem_of(manifest: Manifest) -> str | None:
-    """Return what is wrong with a manifest, in words, or None if nothing is."""
-    return next(_problems(manifest), None)
-
-
 def _is_number(value: Any, least: int = 0) -> bool:
     return type(value) is int and least <= value < MOST_NUMBER
 
 
-def _problems(manifest: Manifest) -> Iterator[str]:
+def problems_of(manifest: Manifest) -> Iterator[str]:
+    """Yield what is wrong with a manifest, in words."""
     given = () if manifest.next_document is None else ("next_document",)
     for name, least in (("number", 1), *((name, 0) for name in ("next_sequence", "next_file", *given))):
         if not _is_number(getattr(manifest, name), least):

@@ -311,10 +311,8 @@ def _keepers(
     if most is not None:
         order, row = order[np.arange(len(row)) - begins < most], row[np.arange(len(row)) - begins < most]
     best = order[np.lexsort((left[order], -values[order], row))]
-    rows = np.searchsorted(founders, right[best])
-    first = np.ones(len(rows), bool)
-    first[1:] = rows[1:] != rows[:-1]
-    rows, best = rows[first], best[first]
+    rows, first = np.unique(np.searchsorted(founders, right[best]), return_index=True)
+    best = best[first]
     gone = snapshot.segments[-1]["flags"][rows] & KEPT == 0
     keeper[rows[gone]], value[rows[gone]] = left[best[gone]], values[best[gone]]
     return keeper, value

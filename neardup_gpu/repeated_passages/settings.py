@@ -106,7 +106,7 @@ class SubstringSettings:
             "keep": checked_rule(checks.text("keep", self.keep)),
             "keep_copies": checks.integer("keep_copies", self.keep_copies, 1, 2**31 - 1),
             "within": checks.listed_columns("within", self.within, none=True),
-            "in_documents": checks.optional(_number_or_share, "in_documents", self.in_documents),
+            "in_documents": checks.optional(number_or_share, "in_documents", self.in_documents, "documents"),
             "action": checks.one_of("action", self.action, ACTIONS),
             "cut": checks.one_of("cut", self.cut, CUTS),
             "drop_below": checks.integer("drop_below", self.drop_below, 1, 2**31 - 1),
@@ -134,9 +134,9 @@ def tokens_and_length(tokens: Any, length: Any, usual: int) -> dict[str, Any]:
     return {"tokens": tokens, "length": checks.integer("length", length, LEAST, LONGEST)}
 
 
-def _number_or_share(name: str, value: Any) -> int | float:
-    """Return a number of documents, at least 2, or a share of all documents below 1."""
+def number_or_share(name: str, value: Any, noun: str) -> int | float:
+    """Return a number of documents or places, at least 2, or a share of all documents below 1."""
     if isinstance(value, numbers.Real) and 0 < value < 1:  # type: ignore[operator]
         return float(value)
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    return checks.integer(name, whole, 2, 2**62, "give a number of documents, or a share below 1")
+    return checks.integer(name, whole, 2, 2**62, f"give a number of {noun}, or a share below 1")

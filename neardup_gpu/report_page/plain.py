@@ -51,13 +51,13 @@ def section(title: str, inner: Iterable[str]) -> Iterator[str]:
     yield "</section>"
 
 
-def side_by_side(title: str, sides: Iterable[tuple[str, str]]) -> str:
-    """Return texts side by side. Each side has a name, and its text as HTML."""
+def side_by_side(title: str, sides: Iterable[tuple[str, str]], note: str = "") -> str:
+    """Return texts side by side. Each side has a name, and its text as HTML; so has the note after the title."""
     boxes = "".join(
         f'<div class="side"><h5><bdi>{escape(printable(shorten(name, 200)))}</bdi></h5><p>{text}</p></div>'
         for name, text in sides
     )
-    return f'<div class="member"><h4>{escape(title)}</h4><div class="sides">{boxes}</div></div>'
+    return f'<div class="member"><h4>{escape(title)}{note}</h4><div class="sides">{boxes}</div></div>'
 
 
 def count_table(first: str, names: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from typing import Any
 
 from .. import checks
 from ..records import dataclass
-from ..repeated_passages.settings import LONGEST, tokens_and_length
+from ..repeated_passages.settings import LONGEST, number_or_share, tokens_and_length
 from ..settings import setting
 from ..text.token_kinds import KINDS, TokensName, lengths
 
@@ -67,7 +65,7 @@ class PassageSettings:
             "within": checks.listed_columns("within", self.within, none=True),
             "date": checks.optional(checks.text, "date", self.date),
             "max_partners": checks.integer("max_partners", self.max_partners, 1, 2**31 - 1),
-            "ignore_common": _number_or_share(self.ignore_common),
+            "ignore_common": number_or_share("ignore_common", self.ignore_common, "places"),
         }
         vars(self).update(plain)
 
@@ -79,11 +77,3 @@ class PassageSettings:
         """
         most = self.ignore_common
         return max(2, int(most if isinstance(most, int) else most * num_documents))
-
-
-def _number_or_share(value: Any) -> int | float:
-    """Return a number of places, at least 2, or a share of all documents below 1."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < 1:  # type: ignore[operator]
-        return float(value)
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    return checks.integer("ignore_common", whole, 2, 2**62, "give a number of places, or a share below 1")
