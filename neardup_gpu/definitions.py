@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import __version__
 from .checks import shown
 from .errors import InputError, RecipeMismatchError
 
@@ -42,6 +44,21 @@ def versions() -> dict[str, Any]:
     from neardup_gpu.kernels._unicode_table import DIGEST
 
     return {"definitions": DEFINITIONS, "unicode_table": DIGEST}
+
+
+def report_head(kind: str, settings: Any, *names: str) -> tuple[dict[str, Any], dict[bytes, bytes]]:
+    """Return the first entries of the report of a search, and the metadata of its tables, which hold the recipe.
+
+    Parameters
+    ----------
+    kind : str
+    settings : dataclass
+    *names : str
+        The settings that are the recipe.
+    """
+    recipe = {name: getattr(settings, name) for name in names} | versions()
+    head = {"version": __version__, "kind": kind, "recipe": recipe, "settings": asdict(settings)}
+    return head, {METADATA_KEY: json.dumps(recipe).encode()}
 
 
 def stored_settings(text: str | bytes, name: str) -> dict[str, Any]:

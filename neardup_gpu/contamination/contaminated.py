@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -25,21 +24,21 @@ from ..documents.references import references_of
 from ..documents.rewritten import write_kept
 from ..documents.skipped import check_skipped
 from ..documents.source import names_of
+from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import DECISIONS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, OutputError, ParameterError
 from ..results.by_value import FILE, check_by
-from ..settings import refuse_unused
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
-from ..store.outputs import new_folder
 from ..store.parquet import write_tables
 from ..store.uris import is_uri, masked
+from ..tasks.begin import begun
 from ..tasks.workers import Workers
 from ..text.token_kinds import KINDS, TokensName
 from .finding import Check, Scanned, found_by
-from .in_tasks import in_tasks
+from .in_tasks import ITEMS, scan_in_tasks
 from .items import EvaluationItems, EvaluationSet, identities, opened_sets, reference_set, texts_of_items
 from .page import PAGE, Shown, page_of
 from .scanning import Passage, Scan
@@ -183,25 +182,20 @@ def contaminated(
     writing = check_action(action, CONTAMINATED, writing, documents)
     with clock.stage("read"):
         check = Check.of(documents, sets, settings, writing.by)
-    with contextlib.ExitStack() as stack:
-        place = None
-        if workers is not None:
-            arguments = Arguments(
-                source=source,
-                reading=reading,
-                recipe=check.recipe,
-                output=output,
-                writing=writing,
-                engine=engine,
-                progress=progress,
-            )
-            reads = _files_read(documents, sets)
-            workers = checks.instance("workers", workers, Workers)
-            refuse_unused(workers, "contaminated", ("partitions",))
-            place, scanned = stack.enter_context(in_tasks(check, arguments, workers, reads, clock))
+    arguments = Arguments(
+        source=source,
+        reading=reading,
+        recipe=check.recipe,
+        output=output,
+        writing=writing,
+        engine=engine,
+        progress=progress,
+    )
+    given, reads = (workers, Sources(documents), clock, [ITEMS]), [file.path for each in sets for file in each.files]
+    with begun("contaminated", arguments, *given, reads, unused=("partitions",)) as (job, place):
+        if job is not None and place is not None:
+            scanned = scan_in_tasks(check, job, place)
         else:
-            if output is not None:
-                place = stack.enter_context(new_folder(output, writing.overwrite, _files_read(documents, sets)))
             scanned = scan_here(check, engine, clock)
             if place is not None and settings.action != "list":
                 with clock.stage("write"):
@@ -241,11 +235,6 @@ def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None 
         check_skipped(documents.skipped)
     id_type = pa.uint64() if "wide" in documents._integers.found else documents._id_type
     return Scanned(findings, texts.hexdigest(), documents.skipped, id_type, {})
-
-
-def _files_read(documents: Documents, sets: list[EvaluationSet]) -> list[str]:
-    """Return all files on this machine that a check reads."""
-    return [*documents.local_files, *(file.path for each in sets for file in each.files)]
 
 
 def _shown(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from .. import __version__
-from ..definitions import METADATA_KEY, versions
+from ..definitions import report_head
 from ..documents import Documents
 from ..documents.seams import find_seams
 from ..documents.skipped import count_skipped
@@ -83,8 +80,7 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
         tally.add(hits.document, hits.target, hits.place, hits.length)
     evals = evals_table(items, wanted, tally, settings.share)
     hits_found = hits_table(items, scanned.findings.listed, scanned.id_type)
-    recipe = {"tokens": settings.tokens, "length": settings.length, "share": settings.share, **versions()}
-    about = {METADATA_KEY: json.dumps(recipe).encode()}
+    head, about = report_head("certificate", settings, "tokens", "length", "share")
     hits_found, evals = hits_found.replace_schema_metadata(about), evals.replace_schema_metadata(about)
     counts = {
         **scanned.findings.counts,
@@ -96,10 +92,7 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
     if not settings.within:
         del counts["without_value"]
     report = {
-        "version": __version__,
-        "kind": "certificate",
-        "recipe": recipe,
-        "settings": asdict(settings),
+        **head,
         "input": {**documents.describe(), "digest": scanned.digest},
         "evals": {"paths": None, "sets": items.described},
         "counts": counts,

@@ -8,8 +8,7 @@ The driver reads the items and hands them on in one file, which each task loads.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,21 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from ..arguments import Arguments
 from ..data import Ragged, arrow, numpy_of
 from ..documents.batches import one_integer_type
 from ..documents.seams import joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Slice, extent_of
-from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import ParameterError
 from ..store.exchange import read_partition
 from ..store.places import Place
-from ..tasks.begin import begun, hand_on
+from ..tasks.begin import hand_on
 from ..tasks.columns import name_of, save_tables, tables_of, type_named
 from ..tasks.driver import Job, extents_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
 from ..tasks.work import Files, Stage, Work, file_name, plain
-from ..tasks.workers import Workers
 from .finding import Check, Scanned
 from .items import EvaluationItems, Targets, Wanted
 from .scanning import NO_HITS, NO_SPANS, BatchHits, Findings, Hits, Passage, Scan, best_passages
@@ -48,43 +44,29 @@ ITEM_BYTES = 45
 """Bytes that a task holds for each token of the items, at most."""
 
 
-@contextlib.contextmanager
-def in_tasks(
-    check: Check, arguments: Arguments, workers: Workers, reads: list[str], clock: Clock
-) -> Iterator[tuple[Path, Scanned]]:
-    """Search by tasks, and write kept/; yield the folder of the output, which appears after the block.
-
-    Parameters
-    ----------
-    check : Check
-    arguments : Arguments
-    workers : Workers
-    reads : list of str
-        The files on this machine that the check reads.
-    clock : Clock
+def scan_in_tasks(check: Check, job: Job, place: Path) -> Scanned:
+    """Search by tasks, and write kept/ into the folder of the output.
 
     Raises
     ------
     NeardupError
         As raised by `run_in_tasks`.
     """
-    action, sources = check.settings.action, Sources(check.documents)
-    with begun("contaminated", arguments, workers, sources, clock, [ITEMS], reads) as (job, place):
-        work, slices = job.work, job.slices
-        covers = [slice.covers for slice in slices]
-        with work.told_as("search"):
-            digest = _hand_on(work, check)
-            calls: list[Any] = [(slice, digest, action, check.by, check.settings.within) for slice in slices]
-            searched = work.stage("search", search, calls, covers=covers, on_device=True)
-            scanned = work.repairing(lambda: _scanned(job, searched))
-        if action != "list":
-            with work.told_as("write"):
-                extents = extents_in(job, searched)
-                hit = scanned.findings.counts["documents_hit"]
-                calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
-                written = work.stage("write", write, calls, after=[searched], covers=covers)
-            move_files([written], Path(work.shared.result), place)
-        yield place, scanned
+    work, slices, action = job.work, job.slices, check.settings.action
+    covers = [slice.covers for slice in slices]
+    with work.told_as("search"):
+        digest = _hand_on(work, check)
+        calls: list[Any] = [(slice, digest, action, check.by, check.settings.within) for slice in slices]
+        searched = work.stage("search", search, calls, covers=covers, on_device=True)
+        scanned = work.repairing(lambda: _scanned(job, searched))
+    if action != "list":
+        with work.told_as("write"):
+            extents = extents_in(job, searched)
+            hit = scanned.findings.counts["documents_hit"]
+            calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
+            written = work.stage("write", write, calls, after=[searched], covers=covers)
+        move_files([written], Path(work.shared.result), place)
+    return scanned
 
 
 def search(

@@ -11,15 +11,16 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, large_enough
-from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams
+from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
 from ..documents.skipped import check_skipped
-from ..documents.sources import ids_of, one_type_of_ids
+from ..documents.sources import Sources, ids_of, one_type_of_ids
 from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.heap import give_back
 from ..engine.memory import IN_TASKS, check_memory
+from ..errors import InputError
 from ..recipe import Recipe
 from ..report import count
 from ..results.by_value import FILE, as_text, check_by
@@ -66,14 +67,26 @@ class CorpusColumns(NamedTuple):
         """All columns of the input among them."""
         return [*self.within, *self.order, *([] if self.by is None or self.by == FILE else [self.by])]
 
-    def check(self, documents: Documents, date: str | None = None) -> None:
-        """Raise InputError for a column that the documents lack, or whose values cannot be compared."""
-        for name in self.within:
-            documents._check_plain(name, "within")
-        if date is not None:
-            documents._check_plain(date, "date")
-        if self.by is not None:
-            check_by(self.by, documents)
+    def check(self, sources: Sources, date: str | None = None) -> None:
+        """Look for seams in the inputs of a search, and refuse inputs that it cannot read.
+
+        Raises
+        ------
+        InputError
+            If an input cannot be read twice, lacks a column, or has one whose values cannot be compared.
+        """
+        for documents in sources.in_order:
+            if not documents.rewindable:
+                raise InputError(
+                    "an input is a stream and passages are placed by a second reading; pass a table or files"
+                )
+            for name in self.within:
+                documents._check_plain(name, "within")
+            if date is not None:
+                documents._check_plain(date, "date")
+            if self.by is not None:
+                check_by(self.by, documents)
+            find_seams(documents)
 
 
 class Stretches(NamedTuple):

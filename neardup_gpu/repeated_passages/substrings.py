@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from .. import __version__, checks
+from .. import checks
 from ..arguments import Arguments
 from ..data import arrow
-from ..definitions import METADATA_KEY, versions
+from ..definitions import report_head
 from ..documents.columns import REPEATED
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import ReferenceSets
-from ..documents.seams import find_seams, new_seams, seams_as_text
+from ..documents.seams import new_seams, seams_as_text
 from ..documents.skipped import count_skipped
 from ..documents.source import opened_leniently
 from ..documents.sources import Sources
@@ -30,12 +28,11 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.heap import give_back
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
-from ..errors import InputError, ParameterError
+from ..errors import ParameterError
 from ..keep_rule import keep_columns
 from ..recipe import token_recipe
 from ..settings import settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
-from ..store.outputs import new_folder
 from ..store.parquet import write_tables
 from ..tasks.begin import begun
 from ..tasks.workers import Workers
@@ -152,20 +149,14 @@ def substrings(
         raise ParameterError("keep_copies and against: passages of the reference set are all removed; leave one out")
     if output is not None:
         writing = check_action(how.action, REPEATED, writing, sources.documents)
-    with contextlib.ExitStack() as stack:
-        place: Path | None = None
-        runtime = stack.enter_context(arguments.engine.start())
+    arguments = replace(arguments, writing=writing)
+    begin = begun("substrings", arguments, workers, sources, clock, [PIECES, EDITS])
+    with arguments.engine.start() as runtime, begin as (job, place):
         columns = columns[-len(sources.in_order) :]
         read: SubstringsHere | SubstringsInTasks
-        if workers is not None:
-            workers = checks.instance("workers", workers, Workers)
-            given = replace(arguments, writing=writing)
-            begin = begun("substrings", given, workers, sources, clock, [PIECES, EDITS])
-            job, place = stack.enter_context(begin)
+        if job is not None:
             read = SubstringsInTasks(job, sources, columns, length=how.length, cut=how.cut)
         else:
-            if output is not None:
-                place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
             read = SubstringsHere(sources, columns, recipe, runtime, most, clock, memory, writing, how.cut)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
@@ -197,11 +188,7 @@ def _opened(arguments: Arguments, columns: list[CorpusColumns]) -> Sources:
     sources = arguments.opened_reference(Sources(documents), arguments.reading, columns[0].names)
     if isinstance(sources.reference, ReferenceSets):
         raise ParameterError("against: passages are compared with one reference set; name a folder, or a list of files")
-    for each in sources.in_order:
-        if not each.rewindable:
-            raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
-        columns[1].check(each)
-        find_seams(each)
+    columns[1].check(sources)
     return sources
 
 
@@ -299,8 +286,7 @@ def _found(
     skipped: pa.Table | None,
 ) -> Substrings:
     """Return what was found, as tables and as a report."""
-    recipe = {"tokens": settings.tokens, "length": settings.length, **versions()}
-    about = {METADATA_KEY: json.dumps(recipe).encode()}
+    head, about = report_head("substrings", settings, "tokens", "length")
     known = corpus.num_known
     sizes, lost, kept = (each[known:] for each in (corpus.sizes, fates.lost, fates.kept))
     reason = REASONS[settings.in_documents is None]
@@ -326,12 +312,4 @@ def _found(
     if not settings.within:
         del counts["without_value"]
     counts |= count_skipped(skipped)
-    report = {
-        "version": __version__,
-        "kind": "substrings",
-        "recipe": recipe,
-        "settings": asdict(settings),
-        "counts": counts,
-        **examples(passages, corpus.ids),
-    }
-    return Substrings(spans, table, report)
+    return Substrings(spans, table, {**head, "counts": counts, **examples(passages, corpus.ids)})

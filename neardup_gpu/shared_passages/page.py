@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,29 +36,16 @@ MAPPED = 14
 """Values of a column that the map shows."""
 
 
-class ShownPair(NamedTuple):
-    """A document and a source, side by side.
-
-    title : str
-    names : (str, str)
-    sides : (str, str)
-        HTML.
-    """
-
-    title: str
-    names: tuple[str, str]
-    sides: tuple[str, str]
-
-
-def page_of(found: SharedText, pairs: list[ShownPair]) -> str:
-    """Return the page as one document of HTML."""
+def page_of(found: SharedText, documents: Documents, sources: Documents) -> str:
+    """Return the page as one document of HTML; documents and their sources are read again."""
     lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(found.report))
     body: list[str] = []
     if (by := found.report.get("by")) is not None:
         body += section(f"Which {by['column']} feeds which", _map(by))
         body += by_section(by, BY_COLUMNS)
-    if pairs:
-        body += section("Documents that share the most", _side_by_side(pairs))
+    if pairs := shown_pairs(found, documents, sources):
+        note = '<p class="note">Each passage is a link to the same passage in the other document.</p>'
+        body += section("Documents that share the most", [note, *pairs])
     return plain_page("Passages", found.report, lead, body)
 
 
@@ -103,8 +90,11 @@ def _map(by: dict[str, Any]) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------- pairs of documents
 
 
-def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> list[ShownPair]:
-    """Return the pairs of documents to show: those that share the most tokens, each document and source once."""
+def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> list[str]:
+    """Return the pairs of documents that share the most tokens, as HTML side by side; each document and source once.
+
+    A click on a passage leads to the same passage on the other side.
+    """
     table = found.passages
     if not len(table):
         return []
@@ -129,10 +119,10 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
         title += f"{percent(sum(rows['share'].to_pylist()))} of the document, "
         title += f"{percent(sum(rows['source_share'].to_pylist()))} of the source"
         sides = (
-            _marked(own[name], holds, passages, number, ""),
-            _marked(theirs[source], holds, passages, number, "source_"),
+            (f"document: {readable_id(name)}", _marked(own[name], holds, passages, number, "")),
+            (f"source: {readable_id(source)}", _marked(theirs[source], holds, passages, number, "source_")),
         )
-        made.append(ShownPair(title, (readable_id(name), readable_id(source)), sides))
+        made.append(side_by_side(title, sides))
     return made
 
 
@@ -181,11 +171,3 @@ def _between(escaped: Callable[[int, int], str], begin: int, end: int, first: bo
     cut = '<span class="cut"> [...] </span>'
     before = "" if first else escaped(begin, begin + AROUND)
     return before + cut + ("" if last else escaped(end - AROUND, end))
-
-
-def _side_by_side(pairs: list[ShownPair]) -> Iterator[str]:
-    """Yield each pair: a click on a passage leads to the same passage on the other side."""
-    yield '<p class="note">Each passage is a link to the same passage in the other document.</p>'
-    for pair in pairs:
-        kinds = zip(("document", "source"), pair.names, pair.sides, strict=True)
-        yield side_by_side(pair.title, [(f"{kind}: {name}", text) for kind, name, text in kinds])

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__, checks
+from .. import checks
 from ..arguments import Arguments
-from ..definitions import METADATA_KEY, versions
+from ..definitions import report_head
 from ..documents.reading_options import Reading, chosen_reading
-from ..documents.seams import find_seams
 from ..documents.skipped import count_skipped
 from ..documents.source import opened_leniently, refuse_without_effect
 from ..documents.sources import Sources
@@ -25,20 +22,18 @@ from ..engine.contract import Backend
 from ..engine.heap import give_back
 from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
-from ..errors import InputError
 from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..repeated_passages.repeats import check_windows
-from ..settings import refuse_unused, settings_of
+from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
-from ..store.outputs import new_folder
 from ..store.parquet import write_tables
 from ..tasks.begin import begun
 from ..tasks.workers import Workers
 from .finding import FoundPassages, PassageGaps, SharedPassages, find
 from .in_tasks import SPANS, ReadInTasks
 from .layout import DocumentLayout, lay_out
-from .page import PAGE, page_of, shown_pairs
+from .page import PAGE, page_of
 from .placing import PlacedSpans, ReadHere, TokenSpans
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
@@ -137,36 +132,26 @@ def passages(
     given = [source] if other is None else [source, other]
     inputs = [opened_leniently(each, reading, columns.names) for each in given][::-1]
     refuse_without_effect(*inputs)
-    for documents in inputs:
-        if not documents.rewindable:
-            raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
-        columns.check(documents, how.date)
-        find_seams(documents)
     sources = Sources(inputs[-1], inputs[0] if other is not None else None)
-    engine, columns_of_each = for_text(engine, lambda: None), [columns] * len(sources.in_order)
-    with contextlib.ExitStack() as stack:
-        place: Path | None = None
-        runtime = stack.enter_context(engine.start())
+    columns.check(sources, how.date)
+    arguments = Arguments(
+        source=source,
+        against=other,
+        reading=reading,
+        recipe=recipe,
+        output=output,
+        writing=writing,
+        engine=for_text(engine, lambda: None),
+        progress=progress,
+    )
+    columns_of_each = [columns] * len(sources.in_order)
+    begin = begun("passages", arguments, workers, sources, clock, [SPANS], unused=("partitions",))
+    with arguments.engine.start() as runtime, begin as (job, place):
         read: ReadHere | ReadInTasks
-        if workers is not None:
-            workers = checks.instance("workers", workers, Workers)
-            refuse_unused(workers, "passages", ("partitions",))
-            arguments = Arguments(
-                source=source,
-                against=other,
-                reading=reading,
-                recipe=recipe,
-                output=output,
-                writing=writing,
-                engine=engine,
-                progress=progress,
-            )
-            job, place = stack.enter_context(begun("passages", arguments, workers, sources, clock, [SPANS]))
+        if job is not None:
             read = ReadInTasks(job, sources, columns_of_each)
         else:
-            if output is not None:
-                place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
-            most = engine.batch_bytes or runtime.batch_bytes("set", 0)
+            most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
             read = ReadHere(sources, columns_of_each, recipe, runtime, most, clock, memory)
         found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
         if place is not None:
@@ -174,8 +159,7 @@ def passages(
                 tables = {"passages": found.passages, "documents": found.documents}
                 tables |= {} if found.sources is None else {"sources": found.sources}
                 write_tables(place, tables, read.skipped)
-                page = page_of(found, shown_pairs(found, inputs[-1], inputs[0]))
-                (place / PAGE).write_text(page, encoding="utf-8")
+                (place / PAGE).write_text(page_of(found, inputs[-1], inputs[0]), encoding="utf-8")
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
             write_report(place, found.report, PASSAGES)
@@ -263,13 +247,9 @@ class PassageSearch(NamedTuple):
         }
         counts = {name: value for name, value in counts.items() if settings.within or "without_value" not in name}
         counts |= count_skipped(self.read.skipped)
-        recipe = {"tokens": settings.tokens, "length": settings.length, **versions()}
-        about = {METADATA_KEY: json.dumps(recipe).encode()}
+        head, about = report_head("passages", settings, "tokens", "length")
         report = {
-            "version": __version__,
-            "kind": "passages",
-            "recipe": recipe,
-            "settings": asdict(settings),
+            **head,
             "input": self.sources.documents.describe(),
             **({} if self.sources.reference is None else {"sources": self.sources.reference.describe()}),
             "counts": counts,

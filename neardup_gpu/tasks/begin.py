@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from .. import checks
 from ..arguments import Arguments
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import OutputError, ParameterError
+from ..settings import refuse_unused
 from ..store.outputs import new_folder
 from .columns import TABLE, add_table
 from .driver import Job
@@ -25,38 +27,50 @@ from .workers import Workers
 def begun(
     verb: str,
     arguments: Arguments,
-    workers: Workers,
+    workers: Workers | None,
     sources: Sources,
     clock: Clock,
     folders: Sequence[str],
     reads: Sequence[str] = (),
-) -> Iterator[tuple[Job, Path]]:
+    unused: Sequence[str] = (),
+) -> Iterator[tuple[Job | None, Path | None]]:
     """Begin a job, or continue it; yield it, and the folder of the output, which appears after the block.
+
+    Without workers there is no job, and then there may be no output.
 
     Parameters
     ----------
     verb : str
         The command. A work folder of another command is refused.
     arguments : Arguments
-    workers : Workers
+    workers : Workers or None
     sources : Sources
     clock : Clock
     folders : sequence of str
         The folders of files that the driver hands on to tasks, which are removed with those of the tasks.
     reads : sequence of str, default ()
         Further files on this machine that the job reads.
+    unused : sequence of str, default ()
+        Fields of `Workers` that the command does not use.
 
     Raises
     ------
     NeardupError
         As raised by `run_in_tasks`.
     """
+    path, overwrite, reads = arguments.output, arguments.writing.overwrite, [*sources.local_files, *reads]
+    if workers is None:
+        with contextlib.nullcontext() if path is None else new_folder(path, overwrite, reads) as place:
+            yield None, place
+        return
+    workers = checks.instance("workers", workers, Workers)
+    refuse_unused(workers, verb, unused)
     if workers.spool:
         raise ParameterError(f"spool: `neardup {verb}` keeps no shingles; leave it out")
-    if arguments.output is None:
+    if path is None:
         raise OutputError("output: tasks write their result into a folder; name one", parameter="output")
     with started(arguments, workers) as (runner, settled):
-        output = new_folder(arguments.output, arguments.writing.overwrite, [*sources.local_files, *reads])
+        output = new_folder(path, overwrite, reads)
         given = runner, settled, workers, clock, sources, arguments.recipe, output, verb
         with working(*given) as (work, slices, known, place):
             rewritten = columns_of(sources.documents, arguments.writing)
