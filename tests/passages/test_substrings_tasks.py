@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import troubled
+from chores import no_mark
 from dead_drivers import killed_after_each
 from grids import weekly
 from test_shared_passages_tasks import documents
@@ -142,6 +143,19 @@ def test_a_driver_that_is_killed_and_started_again(box: Path) -> None:
     found(box)
     killed_after_each(STAGES, box, __file__)
     assert contents(box / "tasks") == contents(box / "out")
+
+
+def test_damaged_places_are_made_again(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_tasks(box, output="calm")
+
+    def damaging(folder: Path, perform: Any, shared: Any, stage: str, number: int, *others: Any) -> Any:
+        if stage == "locate-0" and number == 3 and no_mark(folder / "damaged"):
+            troubled.damage(box / "work" / "locate-0" / "000001-places", "cut")
+        return perform(shared, stage, number, *others)
+
+    troubled.trouble(monkeypatch.setattr, damaging, box / "marks")
+    in_tasks(box)
+    assert contents(box / "tasks") == contents(box / "calm")
 
 
 def test_impossible_settings(box: Path) -> None:
