@@ -14,7 +14,7 @@ from ..documents.skipped import count_skipped
 from ..recipe import Recipe, token_recipe
 from ..results.by_value import hits_by_value
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
-from .scanning import NO_HITS, Findings
+from .scanning import NO_HITS, BatchHits, Findings
 from .settings import ContaminationSettings
 from .tally import Tally
 from .verdicts import Contamination, counts_of, evals_table, hits_table, sets_of
@@ -79,7 +79,8 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
     for hits, _ in scanned.findings.listed:
         tally.add(hits.document, hits.target, hits.place, hits.length)
     evals = evals_table(items, wanted, tally, settings.share)
-    hits_found = hits_table(items, scanned.findings.listed, scanned.id_type)
+    listed = scanned.findings.listed or [BatchHits(NO_HITS, pa.array([], scanned.id_type))]
+    hits_found = hits_table(items, listed, scanned.id_type)
     head, about = report_head("certificate", settings, "tokens", "length", "share")
     hits_found, evals = hits_found.replace_schema_metadata(about), evals.replace_schema_metadata(about)
     counts = {

@@ -135,7 +135,10 @@ def evals_table(items: EvaluationItems, wanted: Wanted, tally: Tally, share: flo
 
 
 def hits_table(items: EvaluationItems, listed: list[BatchHits], id_type: pa.DataType) -> pa.Table:
-    """Return the table of hits, by document, place and target. Ids that are integers get the type `id_type`."""
+    """Return the table of hits, by document, place and target. Ids that are integers get the type `id_type`.
+
+    `listed` has at least one part, which may have no hits.
+    """
     parts = []
     for hits, ids in listed:
         columns = {
@@ -147,10 +150,6 @@ def hits_table(items: EvaluationItems, listed: list[BatchHits], id_type: pa.Data
             "share_of_item": arrow(hits.length / items.targets.size[hits.target]),
         }
         parts.append(pa.table(columns))
-    if not parts:
-        empty, nothing = np.empty(0, np.int64), arrow(np.empty(0, np.int64))
-        columns = {**named(items, empty), "id": pa.array([], id_type), "begin": nothing, "end": nothing}
-        return pa.table({**columns, "run": nothing, "share_of_item": arrow(np.empty(0))})
     return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
 
 

@@ -136,11 +136,9 @@ class Segment:
         """
         path = folder / SEGMENTS / f"{place.file:08}"
         file = ArraysFile(path, SEGMENT, at_once=0, inside=True, limits=partial(limits_of, place, id_kind))
-        number, entries = (
-            np.ones(len(each), np.uint8) for each in (documents_in(file.arrays), file.arrays["founders"])
-        )
         order = None if place.order is None else Order.load(folder / SEGMENTS / f"{place.order:08}")
-        segment = cls(file.arrays, id_kind, number, entries, place, file, order)
+        segment = cls.in_memory(file.arrays, id_kind, order)
+        segment.place, segment.file = place, file
         if place.deleted is not None:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}", place)
         return segment
