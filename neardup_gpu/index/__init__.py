@@ -17,7 +17,7 @@ Adding
 ------
 Copies are found by the 128 bits of their word sequence, candidates by the method (`methods/finding/`), and pairs are
 verified from stored sets. What is kept of documents is chosen when an index is made (`keeps.py`): without sets, pairs
-are estimated from stored sketches (`estimates.py`). V, the set of all pairs at the threshold, is followed for each new
+are estimated from stored sketches (`comparing.py`). V, the set of all pairs at the threshold, is followed for each new
 entry in order of sequence as far as decisions and the listing rule of `stages/partners.py` need, and all pairs that
 were found are stored with the new entry. An entry is **open** if some of its pairs in V may not be stored: it has
 enough partners, and more candidates than were looked at.

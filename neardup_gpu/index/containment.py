@@ -55,10 +55,9 @@ from ..methods.measures import ContainmentMeasure
 from ..records import dataclass
 from ..stages.conditions import of_like_lengths
 from .comparing import compared
-from .elements import elements_of
 from .queries import Note, Queries, as_json, matches_of
 from .segments import Segment
-from .sketches import sketched
+from .sketches import elements_of, sketched
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime

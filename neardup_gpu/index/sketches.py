@@ -15,13 +15,15 @@ from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
 from ..methods.contract import Sketch
+from ..methods.finding.by_segment import sorted_table
 from ..methods.finding.contract import SketchedEntries
+from ..methods.modm import ModM
 from ..stages import count_shingles, count_tokens
 from ..stages.conditions import WITHIN
 from ..stages.sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 
 if TYPE_CHECKING:
-    from ..engine.contract import Runtime
+    from ..engine.contract import Backend, Runtime
     from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
     from .segments import Segment
@@ -132,3 +134,16 @@ def _without(sets: Ragged, rows: np.ndarray) -> Ragged:
     sizes = np.where(rows, 0, sets.sizes)
     values = sets.values[np.repeat(~rows, sets.sizes)]
     return Ragged(values, np.append(0, np.cumsum(sizes)))
+
+
+def elements_of(sets: Ragged, modulus: int, recipe: Recipe, backend: Backend) -> Ragged:
+    """The elements of some sets: uint64, ascending."""
+    return ModM(m=modulus).sketch(sets, seed=recipe.seed, backend=backend)
+
+
+def element_tables(sets: Ragged, modulus: int, recipe: Recipe, backend: Backend) -> dict[str, np.ndarray]:
+    """The arrays that a segment keeps, of the sets of its entries."""
+    elements = elements_of(sets, modulus, recipe, backend)
+    rows = np.repeat(np.arange(len(elements), dtype=np.uint32), elements.sizes)
+    keys, rows = sorted_table(elements.values, rows)
+    return {"contained_keys": keys, "contained_rows": rows}

@@ -20,8 +20,7 @@ from ..store.outputs import new_folder
 from .manifest import DELETED, SEGMENTS, Held
 from .merging import merge_last
 from .opened import Opened
-from .rebuilding import rebuild
-from .remaking import check_tables
+from .remaking import check_tables, rebuild
 from .segments import Segment
 from .snapshot import order_of
 

@@ -24,7 +24,6 @@ from ..stages.conditions import WITHIN
 from ..store.folder import Folder
 from ..store.ids import Ids
 from .candidates import join
-from .elements import tables
 from .manifest import (
     DELETED,
     ID_TYPES,
@@ -50,7 +49,7 @@ from .segments import (
     words_of,
     write,
 )
-from .sketches import stored
+from .sketches import element_tables, stored
 from .snapshot import Snapshot, hashes_of, order_of
 from .uncommon import check_decides
 from .validity import MOST_NUMBER
@@ -218,7 +217,7 @@ def segment_of(
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
         **finder.arrays(mine),
-        **({} if keeps.containment is None else tables(mine.sets, keeps.containment, recipe, snapshot.backend)),
+        **({} if keeps.containment is None else element_tables(mine.sets, keeps.containment, recipe, snapshot.backend)),
         **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
         **({} if mine.words is None else {WITHIN: mine.words}),

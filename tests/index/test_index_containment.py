@@ -17,7 +17,7 @@ from growing import table
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.definitions import mix64, one_draw
-from neardup_gpu.index import elements, notes_of
+from neardup_gpu.index import notes_of, sketches as index_sketches
 from neardup_gpu.index.containment import RECALL, ContainmentQuery, Lists, candidates
 from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.index.sketches import sketched
@@ -127,7 +127,7 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
             index._opened.manifest.keeps,
             runtime,
         )
-        lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
+        lists = Lists(snapshot, index_sketches.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
         query, entry = candidates(snapshot, sketches.sets, lists, ContainmentQuery(least, direction, common, None), m)
         assert (np.diff(query) >= 0).all() and ((np.diff(query) > 0) | (np.diff(entry) > 0)).all()
         names = snapshot.names_of(entry, pa.large_string())[0].to_pylist()

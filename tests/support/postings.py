@@ -3,8 +3,7 @@
 import numpy as np
 
 import neardup_gpu as nd
-from neardup_gpu.index.elements import tables
-from neardup_gpu.index.sketches import stored
+from neardup_gpu.index.sketches import element_tables, stored
 
 
 def assert_tables_are_those_of_the_entries(index: nd.Index) -> None:
@@ -16,7 +15,7 @@ def assert_tables_are_those_of_the_entries(index: nd.Index) -> None:
         everyone = stored([segment], [np.arange(segment.num_entries)])
         made = finder.arrays(finder.remade(everyone, segment.order))
         if manifest.keeps.containment is not None:
-            made |= tables(everyone.sets, manifest.keeps.containment, index.recipe, "cpu")
+            made |= element_tables(everyone.sets, manifest.keeps.containment, index.recipe, "cpu")
         for name, array in made.items():
             if name.endswith(("_keys", "_rows")):
                 assert np.array_equal(segment[name], array), (segment.name, name)
