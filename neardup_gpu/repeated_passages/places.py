@@ -141,30 +141,20 @@ first, or the last, token of its line, sentence or, of letters, word. If passage
 has the marks OPENS and CLOSES."""
 
 
-class ChosenDocuments(NamedTuple):
-    """Documents whose tokens are placed.
-
-    numbers : array of int64
-        Ascending.
-    sizes : array of int64
-        The number of tokens of each at the first reading.
-    """
-
-    numbers: np.ndarray
-    sizes: np.ndarray
-
-
 class PlacedBatch(NamedTuple):
     """Some documents of a batch, read again.
 
-    documents : slice
-        Which of the chosen documents they are.
+    intervals : slice
+        The intervals of tokens that lie in the documents.
+    row : array of int64
+        The row of `text` and `tokens` in which each interval lies.
     text : Ragged of uint8, or of int64
         From byte 0 on, or from integer 0 on if documents are lists of integers.
     tokens : Tokens
     """
 
-    documents: slice
+    intervals: slice
+    row: np.ndarray
     text: Ragged
     tokens: Tokens
 
@@ -174,19 +164,23 @@ T = TypeVar("T")
 
 def placed_again(
     documents: Documents,
-    chosen: ChosenDocuments,
+    owner: np.ndarray,
+    sizes: np.ndarray,
     recipe: Recipe,
     runtime: Runtime,
     max_bytes: int,
     clock: Clock,
     work: Callable[[PlacedBatch], T],
 ) -> Iterator[T]:
-    """Read documents again, place the tokens of the chosen ones, and yield what `work` makes of them, in order.
+    """Read documents again, place the tokens of some of them, and yield what `work` makes of them, in order.
 
     Parameters
     ----------
     documents : Documents
-    chosen : ChosenDocuments
+    owner : array of int64
+        The number of the document of each interval of tokens, ascending. Tokens of other documents are not placed.
+    sizes : array of int64
+        The number of tokens of each document of the input at the first reading.
     recipe : Recipe
     runtime : Runtime
     max_bytes : int
@@ -197,24 +191,28 @@ def placed_again(
     Raises
     ------
     InputError
-        If a chosen document has another number of tokens now.
+        If a document of an interval has another number of tokens now.
     """
     backend = "cpu" if runtime.backend == "gpu" else runtime.backend
     changed = InputError("the documents are not those of the first reading; run again on files that do not change")
+    numbers = np.unique(owner)
+    bounds = np.searchsorted(owner, np.append(numbers, len(sizes)))
 
     def place(piece: OfBatch) -> tuple[Batch, int, T]:
         batch: Batch = piece.batch
         first, last = batch.first_row + piece.span.first, batch.first_row + piece.span.last
-        some = slice(*np.searchsorted(chosen.numbers, [first, last]).tolist())
-        rows = chosen.numbers[some] - batch.first_row
+        some = slice(*np.searchsorted(numbers, [first, last]).tolist())
+        rows = numbers[some] - batch.first_row
         text = some_rows(batch.text, rows)
         text, tokens = placed_text(text, recipe, backend, batch.ids.take(arrow(rows)))
-        if not np.array_equal(tokens.sizes, chosen.sizes[some]):
+        if not np.array_equal(tokens.sizes, sizes[numbers[some]]):
             raise changed
-        return batch, len(rows), work(PlacedBatch(some, text, tokens))
+        intervals = slice(*bounds[[some.start, some.stop]].tolist())
+        row = np.searchsorted(numbers[some], owner[intervals])
+        return batch, len(rows), work(PlacedBatch(intervals, row, text, tokens))
 
     with clock.stage("locate"):
-        if len(chosen.numbers) == 0:
+        if len(numbers) == 0:
             return
         batches = documents.batches(max_bytes=max_bytes)
         pieces = (OfBatch(batch, Span.of_documents(batch.text.offsets, batch.ids)) for batch in batches)
@@ -223,7 +221,7 @@ def placed_again(
             placed += number
             clock.report("locate", batch.first_row + batch.num_rows, documents.num_rows)
             yield result
-        if placed < len(chosen.numbers):
+        if placed < len(numbers):
             raise changed
 
 
@@ -246,12 +244,9 @@ def place_again(
     InputError
         If a document of a piece has another number of tokens now.
     """
-    numbers = np.unique(pieces.documents)
-    bounds = np.searchsorted(pieces.documents, np.append(numbers, len(sizes)))
 
     def work(placed: PlacedBatch) -> PlacedTokens:
-        some = pieces.some(slice(*bounds[[placed.documents.start, placed.documents.stop]].tolist()))
-        row = np.searchsorted(numbers[placed.documents], some.documents)
+        some, row = pieces.some(placed.intervals), placed.row
         chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
         start = np.repeat(placed.text.offsets[row], some.last - some.first)
         tokens = placed.tokens
@@ -263,8 +258,7 @@ def place_again(
         begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
         return PlacedTokens(begins, ends, text, marks[chosen])
 
-    given = ChosenDocuments(numbers, sizes[numbers])
-    return list(placed_again(documents, given, recipe, runtime, max_bytes, clock, work))
+    return list(placed_again(documents, pieces.documents, sizes, recipe, runtime, max_bytes, clock, work))
 
 
 def marks_of(text: Ragged, tokens: Tokens, recipe: Recipe, cut: str) -> tuple[Tokens, np.ndarray]:

@@ -11,7 +11,7 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
 from ..records import dataclass
-from ..repeated_passages.places import ChosenDocuments, PlacedBatch, placed_again
+from ..repeated_passages.places import PlacedBatch, placed_again
 from ..repeated_passages.reading import CorporaHere
 from ..text.raw_text import TO_STRING, to_readable
 
@@ -74,15 +74,12 @@ def place_spans(
     """
     order = np.argsort(spans.document, kind="stable")
     document, first, last = (each[order] for each in spans)
-    numbers = np.unique(document)
-    bounds = np.searchsorted(document, np.append(numbers, len(sizes)))
     found = PlacedSpans(np.empty(len(order), np.int64), np.empty(len(order), np.int64), {})
 
     to_string = TO_STRING[recipe.shingles.token_kind.holds]
 
     def work(placed: PlacedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, str]]:
-        some = slice(*bounds[[placed.documents.start, placed.documents.stop]].tolist())
-        row = np.searchsorted(numbers[placed.documents], document[some])
+        some, row = placed.intervals, placed.row
         tokens, start = placed.tokens, placed.text.offsets[row]
         low, high = tokens.offsets[row] + first[some], tokens.offsets[row] + last[some]
         end = tokens.ends[high - 1]
@@ -93,8 +90,8 @@ def place_spans(
         }
         return order[some], begin - start, end - start, text
 
-    chosen = ChosenDocuments(numbers, sizes[numbers])
-    for number, begin, end, text in placed_again(documents, chosen, recipe, runtime, max_bytes, clock, work):
+    how = recipe, runtime, max_bytes, clock
+    for number, begin, end, text in placed_again(documents, document, sizes, *how, work):
         found.begin[number], found.end[number] = begin, end
         found.text.update(text)
     return found
