@@ -29,7 +29,7 @@ from ..engine.clock import Clock
 from ..errors import InputError
 from ..recipe import token_recipe
 from ..records import dataclass
-from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, read_corpus
+from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, TokenReader, read_corpus
 from ..shared_passages.placing import ReadHere
 from ..shared_passages.result import SharedText
 from ..shared_passages.search import PassageSearch
@@ -62,11 +62,9 @@ def shared_passages(opened: Opened, documents: Documents, settings: PassageSetti
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
         clock = Clock(None)
-        recipe = token_recipe(settings.tokens, settings.length)
-        most = opened.engine.batch_bytes or runtime.batch_bytes("set", 0)
-        given = manifest, snapshot, types, settings.length
-        sources = Sources(documents)
-        read = _ReadInIndex(sources, [columns], recipe, runtime, most, clock, None, *given)
+        recipe, sources = token_recipe(settings.tokens, settings.length), Sources(documents)
+        reader = TokenReader.of(recipe, opened.engine, runtime, clock)
+        read = _ReadInIndex(sources, [columns], reader, None, manifest, snapshot, types, settings.length)
         found = PassageSearch(sources, settings, None, read, runtime.backend, clock).run()
     assert found.sources is not None
     found.report["sources"] = {"index": str(opened.folder)}
@@ -104,14 +102,13 @@ class _ReadInIndex(ReadHere):
     def corpora(self) -> list[TokenCorpus]:
         """Read all queries, and the documents that may share a passage with one."""
         (read,), documents = self.columns, self.sources.documents
-        how = self.recipe, read, self.runtime, self.max_bytes, self.clock
-        own = read_corpus(documents, *how, 1)
+        own = read_corpus(documents, read, self.reader, 1)
         columns = {name: cast_column(name, column, self.types[name]) for name, column in own.columns.items()}
         own = own._replace(columns=columns)
-        backend = on_host(self.runtime.backend)
+        backend = on_host(self.reader.runtime.backend)
         wanted = wanted_windows(own.tokens, min(self.length, LONGEST), backend)
         counts, rows = dict.fromkeys(("documents", "tokens", "text_bytes"), 0), []
-        with self.clock.stage("search"):
+        with self.reader.clock.stage("search"):
             for segment in self.snapshot.segments:
                 live = segment.live_documents != 0
                 sizes = {name: np.diff(segment[f"{name}_offsets"])[live] for name in ("word", "text")}
@@ -123,7 +120,7 @@ class _ReadInIndex(ReadHere):
             found = self._documents(rows)
         self.sources = Sources(documents, found)
         categories = {name: order for name, order in self.manifest.categories.items() if name in read.order}
-        return [read_corpus(found, *how, 0)._replace(counts=counts, categories=categories), own]
+        return [read_corpus(found, read, self.reader, 0)._replace(counts=counts, categories=categories), own]
 
     def _documents(self, rows: list[np.ndarray]) -> Documents:
         """Return documents of the index, given by their rows in each segment, as they were read."""

@@ -21,7 +21,7 @@ from ..store.places import Place
 from ..tasks.columns import load, save, save_tables, tables_of
 from ..tasks.driver import Job, extents_in, offsets_in, skipped_rows
 from ..tasks.work import Files, Stage, file_name, plain
-from .corpus import CorpusColumns, TokenCorpus, corpus_of, joined_tokens
+from .corpus import CorpusColumns, TokenCorpus, TokenReader, corpus_of, joined_tokens
 
 TOKENS = pa.schema([("token", pa.uint64())])
 
@@ -107,8 +107,8 @@ def read(
     """Read a slice. Memory: the tokens of its documents, and a batch."""
     shared, documents = files.shared, slice.open()
     with shared.start() as runtime:
-        columns, most = CorpusColumns(tuple(order), tuple(within), by), batch_bytes(files, runtime)
-        corpus = corpus_of(documents, shared.recipe, columns, runtime, most, Clock(None), number)
+        columns = CorpusColumns(tuple(order), tuple(within), by)
+        corpus = corpus_of(documents, columns, reader_of(files, runtime), number)
     save(files, "tokens", {"token": corpus.tokens.values})
     save_tables(files, "corpus", _tables(corpus))
     if documents.skipped is not None:
@@ -116,9 +116,9 @@ def read(
     return {"counts": corpus.counts, "categories": corpus.categories, "extent": plain(extent_of(documents))}
 
 
-def batch_bytes(files: Files, runtime: Runtime) -> int:
-    """Return the bytes of text that a task reads at once."""
-    return files.shared.engine.batch_bytes or runtime.batch_bytes("set", 0)
+def reader_of(files: Files, runtime: Runtime) -> TokenReader:
+    """Return the means by which a task reads documents."""
+    return TokenReader.of(files.shared.recipe, files.shared.engine, runtime, Clock(None))
 
 
 def _tables(corpus: TokenCorpus) -> list[pa.Table]:

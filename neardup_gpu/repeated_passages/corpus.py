@@ -20,6 +20,7 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.heap import give_back
 from ..engine.memory import IN_TASKS, check_memory
+from ..engine.settings import Engine
 from ..errors import InputError
 from ..recipe import Recipe
 from ..report import count
@@ -45,6 +46,28 @@ class _Tokenized(NamedTuple):
     invalid: int
     bars: np.ndarray
     seams: Ragged | None
+
+
+class TokenReader(NamedTuple):
+    """The means by which documents are read as tokens.
+
+    recipe : Recipe
+        Says what a token is.
+    runtime : Runtime
+    max_bytes : int
+        Bytes of text that are read at once.
+    clock : Clock
+    """
+
+    recipe: Recipe
+    runtime: Runtime
+    max_bytes: int
+    clock: Clock
+
+    @classmethod
+    def of(cls, recipe: Recipe, engine: Engine, runtime: Runtime, clock: Clock) -> TokenReader:
+        """Return a reader that reads as much text at once as the engine says, or as the runtime takes."""
+        return cls(recipe, runtime, engine.batch_bytes or runtime.batch_bytes("set", 0), clock)
 
 
 class CorpusColumns(NamedTuple):
@@ -208,14 +231,7 @@ def joined_inputs(corpora: list[TokenCorpus]) -> TokenCorpus:
 
 
 def read_corpus(
-    documents: Documents,
-    recipe: Recipe,
-    columns: CorpusColumns,
-    runtime: Runtime,
-    max_bytes: int,
-    clock: Clock,
-    source: int = 0,
-    memory: int | None = None,
+    documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int, memory: int | None = None
 ) -> TokenCorpus:
     """Read all documents. Two inputs whose documents are compared with each other are of different `source`.
 
@@ -226,7 +242,7 @@ def read_corpus(
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    found = corpus_of(documents, recipe, columns, runtime, max_bytes, clock, source, memory)
+    found = corpus_of(documents, columns, reader, source, memory)
     if found.counts["documents"] == 0:
         check_skipped(documents.skipped)
     documents.check_unique(found.ids)
@@ -234,14 +250,7 @@ def read_corpus(
 
 
 def corpus_of(
-    documents: Documents,
-    recipe: Recipe,
-    columns: CorpusColumns,
-    runtime: Runtime,
-    max_bytes: int,
-    clock: Clock,
-    source: int,
-    memory: int | None = None,
+    documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int, memory: int | None = None
 ) -> TokenCorpus:
     """Read the documents of an input, or of a slice, whose column of seams is known. Ids may repeat.
 
@@ -252,6 +261,7 @@ def corpus_of(
     ParameterError
         If `memory` bytes are not enough for the tokens.
     """
+    recipe, runtime, max_bytes, clock = reader
     names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
     values: list[np.ndarray] = []
     seams: list[Ragged] = []

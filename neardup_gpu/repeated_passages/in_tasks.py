@@ -28,7 +28,6 @@ from ..data import Ragged, arrow, look_up, numpy_of, one_array
 from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
 from ..engine.arrays import apart
-from ..engine.clock import Clock
 from ..records import dataclass
 from ..store.exchange import read_arrays
 from ..tasks.begin import hand_on
@@ -37,7 +36,7 @@ from ..tasks.driver import extent_in, how_written
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
 from ..tasks.work import Files, Stage, file_name
-from .corpora_in_tasks import TOKENS, CorporaInTasks, batch_bytes, load_corpus
+from .corpora_in_tasks import TOKENS, CorporaInTasks, load_corpus, reader_of
 from .corpus import Stretches, TokenCorpus
 from .places import Placed, PlacedTokens, TokenPieces, offset_type, place_again
 
@@ -208,9 +207,7 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str,
     parts: list[PlacedTokens] = []
     if len(table):
         with files.shared.start() as runtime:
-            most, size = batch_bytes(files, runtime), numpy_of(sizes["size"])
-            how = files.shared.recipe, runtime, most, Clock(None), cut
-            parts = place_again(slice.open(), pieces, size, *how)
+            parts = place_again(slice.open(), pieces, numpy_of(sizes["size"]), reader_of(files, runtime), cut)
     placed = Placed.of(pieces, parts)
     places = {"begin": placed.begins.astype(np.int64), "end": placed.ends.astype(np.int64)}
     save(files, "places", {**places, "marks": placed.marks})

@@ -22,12 +22,11 @@ from ..contamination.items import ranges
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.batches import some_rows
 from ..documents.stream import Batch, Documents
-from ..engine.clock import Clock
-from ..engine.contract import Runtime
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..recipe import Recipe
 from ..stages import count_tokens, placed_text, utf8
+from .corpus import TokenReader
 
 
 class TokenPieces(NamedTuple):
@@ -166,10 +165,7 @@ def placed_again(
     documents: Documents,
     owner: np.ndarray,
     sizes: np.ndarray,
-    recipe: Recipe,
-    runtime: Runtime,
-    max_bytes: int,
-    clock: Clock,
+    reader: TokenReader,
     work: Callable[[PlacedBatch], T],
 ) -> Iterator[T]:
     """Read documents again, place the tokens of some of them, and yield what `work` makes of them, in order.
@@ -181,10 +177,7 @@ def placed_again(
         The number of the document of each interval of tokens, ascending. Tokens of other documents are not placed.
     sizes : array of int64
         The number of tokens of each document of the input at the first reading.
-    recipe : Recipe
-    runtime : Runtime
-    max_bytes : int
-    clock : Clock
+    reader : TokenReader
     work : callable
         Called for some documents at a time, by several threads at once.
 
@@ -193,6 +186,7 @@ def placed_again(
     InputError
         If a document of an interval has another number of tokens now.
     """
+    recipe, runtime, max_bytes, clock = reader
     backend = "cpu" if runtime.backend == "gpu" else runtime.backend
     changed = InputError("the documents are not those of the first reading; run again on files that do not change")
     numbers = np.unique(owner)
@@ -226,14 +220,7 @@ def placed_again(
 
 
 def place_again(
-    documents: Documents,
-    pieces: TokenPieces,
-    sizes: np.ndarray,
-    recipe: Recipe,
-    runtime: Runtime,
-    max_bytes: int,
-    clock: Clock,
-    cut: str,
+    documents: Documents, pieces: TokenPieces, sizes: np.ndarray, reader: TokenReader, cut: str
 ) -> list[PlacedTokens]:
     """Read documents again and place the tokens of some pieces; `sizes` has the number of tokens of each document.
 
@@ -244,6 +231,7 @@ def place_again(
     InputError
         If a document of a piece has another number of tokens now.
     """
+    recipe = reader.recipe
 
     def work(placed: PlacedBatch) -> PlacedTokens:
         some, row = pieces.some(placed.intervals), placed.row
@@ -258,7 +246,7 @@ def place_again(
         begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
         return PlacedTokens(begins, ends, text, marks[chosen])
 
-    return list(placed_again(documents, pieces.documents, sizes, recipe, runtime, max_bytes, clock, work))
+    return list(placed_again(documents, pieces.documents, sizes, reader, work))
 
 
 def marks_of(text: Ragged, tokens: Tokens, recipe: Recipe, cut: str) -> tuple[Tokens, np.ndarray]:

@@ -13,12 +13,9 @@ from ..documents.edits import Edits
 from ..documents.rewritten import write_kept
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
-from ..engine.clock import Clock
-from ..engine.contract import Runtime
-from ..recipe import Recipe
 from ..records import dataclass
 from ..store.artefacts import KEPT
-from .corpus import CorpusColumns, TokenCorpus, read_corpus
+from .corpus import CorpusColumns, TokenCorpus, TokenReader, read_corpus
 from .places import PlacedTokens, TokenPieces, place_again
 
 
@@ -31,21 +28,14 @@ class CorporaHere:
     sources : Sources
     columns : list of CorpusColumns
         For each input, in the order of `Sources.in_order`.
-    recipe : Recipe
-    runtime : Runtime
-    max_bytes : int
-        Bytes of text that are read at once.
-    clock : Clock
+    reader : TokenReader
     memory : int or None
         The bytes that the tokens may take.
     """
 
     sources: Sources
     columns: list[CorpusColumns]
-    recipe: Recipe
-    runtime: Runtime
-    max_bytes: int
-    clock: Clock
+    reader: TokenReader
     memory: int | None
 
     @property
@@ -60,11 +50,8 @@ class CorporaHere:
 
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents of each input."""
-        how = self.runtime, self.max_bytes, self.clock
         inputs = enumerate(zip(self.sources.in_order, self.columns, strict=True))
-        return [
-            read_corpus(documents, self.recipe, own, *how, number, self.memory) for number, (documents, own) in inputs
-        ]
+        return [read_corpus(*own, self.reader, number, self.memory) for number, own in inputs]
 
 
 @dataclass(eq=False)
@@ -83,10 +70,10 @@ class SubstringsHere(CorporaHere):
 
     def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""
-        how = self.recipe, self.runtime, self.max_bytes, self.clock, self.cut
-        return place_again(self.sources.in_order[number], pieces, sizes, *how)
+        return place_again(self.sources.in_order[number], pieces, sizes, self.reader, self.cut)
 
     def write(self, edits: Edits, folder: Path) -> None:
         """Write kept/ into the folder of the result."""
-        with self.clock.stage("write"):
-            write_kept(self.sources.documents, folder / KEPT, edits, self.writing, partial(self.clock.report, "write"))
+        clock = self.reader.clock
+        with clock.stage("write"):
+            write_kept(self.sources.documents, folder / KEPT, edits, self.writing, partial(clock.report, "write"))

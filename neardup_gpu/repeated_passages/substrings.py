@@ -36,7 +36,7 @@ from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.parquet import write_tables
 from ..tasks.begin import begun
 from ..tasks.workers import Workers
-from .corpus import CorpusColumns, TokenCorpus, joined_inputs
+from .corpus import CorpusColumns, TokenCorpus, TokenReader, joined_inputs
 from .in_tasks import EDITS, PIECES, SubstringsInTasks
 from .page import PAGE, page_of
 from .places import Placed, PlacedTokens, TokenPieces
@@ -157,8 +157,8 @@ def substrings(
         if job is not None:
             read = SubstringsInTasks(job, sources, columns, length=how.length, cut=how.cut)
         else:
-            most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = SubstringsHere(sources, columns, recipe, runtime, most, clock, memory, writing, how.cut)
+            reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
+            read = SubstringsHere(sources, columns, reader, memory, writing, how.cut)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
         give_back()
         if place is not None:

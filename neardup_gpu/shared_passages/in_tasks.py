@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.slices import Slice
-from ..engine.clock import Clock
 from ..records import dataclass
-from ..repeated_passages.corpora_in_tasks import CorporaInTasks, batch_bytes
+from ..repeated_passages.corpora_in_tasks import CorporaInTasks, reader_of
 from ..tasks.begin import hand_on
 from ..tasks.columns import save_tables, tables_of
 from ..tasks.work import Files, Stage, file_name
@@ -86,9 +85,7 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str)
     from_text = int(np.argmax(has_text)) if has_text.any() else len(has_text)  # intervals with a text come last
     given = TokenSpans(*(numpy_of(spans[name]) for name in TokenSpans._fields))
     with files.shared.start() as runtime:
-        sized = numpy_of(sizes["size"])
-        most = batch_bytes(files, runtime)
-        placed = place_spans(slice.open(), given, from_text, sized, files.shared.recipe, runtime, most, Clock(None))
+        placed = place_spans(slice.open(), given, from_text, numpy_of(sizes["size"]), reader_of(files, runtime))
     rows = sorted(placed.text)
     texts = pa.array([placed.text[row] for row in rows], pa.large_string())
     spans = pa.table({"span": pa.array(rows, pa.int64()), "text": texts})

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..documents.stream import Documents
-from ..engine.clock import Clock
-from ..engine.contract import Runtime
-from ..recipe import Recipe
 from ..records import dataclass
+from ..repeated_passages.corpus import TokenReader
 from ..repeated_passages.places import PlacedBatch, placed_again
 from ..repeated_passages.reading import CorporaHere
 from ..text.raw_text import TO_STRING, to_readable
@@ -43,14 +41,7 @@ class PlacedSpans(NamedTuple):
 
 
 def place_spans(
-    documents: Documents,
-    spans: TokenSpans,
-    from_text: int,
-    sizes: np.ndarray,
-    recipe: Recipe,
-    runtime: Runtime,
-    max_bytes: int,
-    clock: Clock,
+    documents: Documents, spans: TokenSpans, from_text: int, sizes: np.ndarray, reader: TokenReader
 ) -> PlacedSpans:
     """Place intervals of tokens; from the interval `from_text` on, return their texts as well.
 
@@ -61,11 +52,7 @@ def place_spans(
     from_text : int
     sizes : array of int64
         The number of tokens of each document at the first reading.
-    recipe : Recipe
-    runtime : Runtime
-    max_bytes : int
-        Bytes of text that are read at once.
-    clock : Clock
+    reader : TokenReader
 
     Raises
     ------
@@ -76,7 +63,7 @@ def place_spans(
     document, first, last = (each[order] for each in spans)
     found = PlacedSpans(np.empty(len(order), np.int64), np.empty(len(order), np.int64), {})
 
-    to_string = TO_STRING[recipe.shingles.token_kind.holds]
+    to_string = TO_STRING[reader.recipe.shingles.token_kind.holds]
 
     def work(placed: PlacedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, str]]:
         some, row = placed.intervals, placed.row
@@ -90,8 +77,7 @@ def place_spans(
         }
         return order[some], begin - start, end - start, text
 
-    how = recipe, runtime, max_bytes, clock
-    for number, begin, end, text in placed_again(documents, document, sizes, *how, work):
+    for number, begin, end, text in placed_again(documents, document, sizes, reader, work):
         found.begin[number], found.end[number] = begin, end
         found.text.update(text)
     return found
@@ -103,5 +89,4 @@ class ReadHere(CorporaHere):
 
     def place(self, number: int, spans: TokenSpans, from_text: int, sizes: np.ndarray) -> PlacedSpans:
         """Place intervals of tokens of an input; see `place_spans`."""
-        how = self.recipe, self.runtime, self.max_bytes, self.clock
-        return place_spans(self.sources.in_order[number], spans, from_text, sizes, *how)
+        return place_spans(self.sources.in_order[number], spans, from_text, sizes, self.reader)

@@ -23,7 +23,7 @@ from ..engine.heap import give_back
 from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..recipe import token_recipe
-from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
+from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, TokenReader
 from ..repeated_passages.repeats import check_windows
 from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
@@ -151,8 +151,8 @@ def passages(
         if job is not None:
             read = ReadInTasks(job, sources, columns_of_each)
         else:
-            most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = ReadHere(sources, columns_of_each, recipe, runtime, most, clock, memory)
+            reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
+            read = ReadHere(sources, columns_of_each, reader, memory)
         found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
         if place is not None:
             with clock.stage("write"):
