@@ -152,56 +152,46 @@ def measure_clusters(
     order = np.lexsort((rows, labels))
     labels, rows = labels[order], rows[order]
     begins = np.flatnonzero(np.diff(labels)) + 1
-    groups = [group for group in np.split(rows, begins) if len(group) > 1]
-    names = dict(zip(rows.tolist(), labels.tolist(), strict=True))
     found: list[ClusterFacts] = []
-    small: list[np.ndarray] = []
+    small: list[_ClusterWork] = []
     waiting = 0
-    for group in groups:
+    for label, group in zip(np.split(labels, begins), np.split(rows, begins), strict=True):
+        if len(group) < 2:
+            continue
         number = len(group) * (len(group) - 1) // 2
         if small and waiting + number > MOST_PAIRS:
-            found += _measured_together(small, names, kept, spool, threshold)
+            found += _measured_together(small, spool)
             small, waiting = [], 0
-        small.append(group)
+        small.append(_ClusterWork(int(label[0]), group, kept, spool, threshold))
         waiting += number
-    if small:
-        found += _measured_together(small, names, kept, spool, threshold)
-    return found
+    return found + _measured_together(small, spool)
 
 
-def _measured_together(
-    groups: list[np.ndarray], names: dict[int, int], kept: np.ndarray, spool: MeasuringSpool, threshold: float
-) -> list[ClusterFacts]:
+def _measured_together(clusters: list[_ClusterWork], spool: MeasuringSpool) -> list[ClusterFacts]:
     """Measure several clusters, whose pairs are few enough to be measured at once, or one larger cluster."""
-    if len(groups) == 1:
-        return [_measured_alone(names[int(groups[0][0])], groups[0], kept, spool, threshold)]
-    sides = [np.triu_indices(len(group), 1) for group in groups]
-    left = np.concatenate([group[side[0]] for group, side in zip(groups, sides, strict=True)])
-    right = np.concatenate([group[side[1]] for group, side in zip(groups, sides, strict=True)])
-    worth = np.split(spool.measured(left, right), np.cumsum([len(side[0]) for side in sides])[:-1])
-    found = []
-    for group, side, values in zip(groups, sides, worth, strict=True):
-        facts = _ClusterWork(names[int(group[0])], group, kept, spool, threshold)
-        facts.add(side[0], side[1], values)
-        found.append(facts.done())
-    return found
+    if len(clusters) == 1:
+        _measure_alone(clusters[0], spool)
+    elif clusters:
+        sides = [np.triu_indices(len(each.members), 1) for each in clusters]
+        left = np.concatenate([each.members[side[0]] for each, side in zip(clusters, sides, strict=True)])
+        right = np.concatenate([each.members[side[1]] for each, side in zip(clusters, sides, strict=True)])
+        worth = np.split(spool.measured(left, right), np.cumsum([len(side[0]) for side in sides])[:-1])
+        for each, side, values in zip(clusters, sides, worth, strict=True):
+            each.add(*side, values)
+    return [each.done() for each in clusters]
 
 
-def _measured_alone(
-    label: int, group: np.ndarray, kept: np.ndarray, spool: MeasuringSpool, threshold: float
-) -> ClusterFacts:
+def _measure_alone(cluster: _ClusterWork, spool: MeasuringSpool) -> None:
     """Measure a cluster of any size, a block of its pairs at a time."""
-    facts = _ClusterWork(label, group, kept, spool, threshold)
-    first = 0
+    group, first = cluster.members, 0
     while first < len(group) - 1:
         last = first + 1
         while last < len(group) - 1 and (last + 1 - first) * len(group) <= MOST_PAIRS:
             last += 1
         left = np.repeat(np.arange(first, last), len(group) - 1 - np.arange(first, last))
         right = np.concatenate([np.arange(each + 1, len(group)) for each in range(first, last)])
-        facts.add(left, right, spool.measured(group[left], group[right]))
+        cluster.add(left, right, spool.measured(group[left], group[right]))
         first = last
-    return facts.done()
 
 
 class _ClusterWork:
@@ -210,7 +200,7 @@ class _ClusterWork:
     def __init__(
         self, label: int, group: np.ndarray, kept: np.ndarray, spool: MeasuringSpool, threshold: float
     ) -> None:
-        self._facts, self._threshold = ClusterFacts(label, group), threshold
+        self.members, self._facts, self._threshold = group, ClusterFacts(label, group), threshold
         self._worded, self._kept = spool.has_words(group), kept[group]
         self._best = np.zeros(len(group))  # of each member with a member that was kept
         self._edges: list[Measured] = []
