@@ -39,7 +39,7 @@ from .inputs import first_of, inputs_of, rows_done, with_progress
 from .marks import Marks
 from .opened import Opened
 from .remembered import checked_reading
-from .sketches import joined, sketched_span
+from .sketches import EntryTools, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
 from .texts import KeptTexts, arrays_of
 from .writer import (
@@ -302,7 +302,8 @@ class Adding:
 
     def _sketches(self, documents: Documents, done: int) -> Iterator[_SketchedPart]:
         """All documents but the first ones; at most the documents of one commit are sketched ahead."""
-        runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
+        tools = EntryTools(self._opened.recipe, self._writer.manifest.keeps, self._runtime)
+        recipe, keeps, runtime = tools
         threads, most = num_threads(), 8 * COMMIT_SHINGLES
         errors: list[Exception] = []
 
@@ -315,7 +316,7 @@ class Adding:
                 words, _ = group_words(named, 0, self._input_begins - done + batch.first_row)
                 words = words if places is None else words[places.owner]
             span = replace(piece.rows, first=first, last=last)
-            found = sketched_span(units.text, recipe, keeps, runtime.backend, span, words=words)
+            found = sketched_span(units.text, tools, span, words=words)
             columns = {name: values[some] for name, values in batch.columns.items()}
             places = None if places is None else places.between(first, last, some.start)
             texts = None
@@ -373,7 +374,8 @@ class Adding:
         self, waiting: list[_SketchedPart], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool
     ) -> None:
         """Begin to commit some documents, and how far their input has got."""
-        recipe, runtime, manifest = self._opened.recipe, self._runtime, self._writer.manifest
+        runtime, manifest = self._runtime, self._writer.manifest
+        tools = EntryTools(self._opened.recipe, manifest.keeps, runtime)
         if not waiting:
             self._end_commit()
             self._writer.change(inputs=with_progress(self._writer.manifest, files, rows, whole))
@@ -398,7 +400,7 @@ class Adding:
             segments = self._segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend), marks=self._marks)
             units = numbered_from(self._next_sequence, len(names), places)
-            new, found = segment_of(snapshot, names, units, part, recipe, manifest.keeps, runtime)
+            new, found = segment_of(snapshot, names, units, part, tools)
             new.arrays |= as_bytes([each.columns for each in waiting], self._types)
             if manifest.keeps.tokens is not None:
                 new.arrays |= arrays_of([each.texts for each in waiting if each.texts is not None])
@@ -418,7 +420,7 @@ class Adding:
         }
         self._next_sequence, self._next_document = units.stop, self._next_document + len(names)
         segments = self._writer.segments if death is None else death.segments
-        new = following(new, order_of(segments), recipe, manifest.keeps)  # a merge may have chosen another one
+        new = following(new, order_of(segments), tools.finder)  # a merge may have chosen another one
         self._segments = [*segments, new]
         replaced = 0 if death is None else death.documents
         self._commits.begin(

@@ -31,10 +31,8 @@ from .segments import KEPT, OPEN, OWNER, Segment
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ..engine.contract import Runtime
     from ..methods.finding.contract import SketchedEntries
-    from ..methods.finding.keeps import Keeps
-    from ..recipe import Recipe
+    from .sketches import EntryTools
 
 
 class JoinedEntries(NamedTuple):
@@ -62,20 +60,16 @@ class EntryJoin:
         What there is, and last the segment of the new entries, in memory.
     sketches : SketchedEntries
         The new entries.
-    recipe : Recipe
-    keeps : Keeps
-    runtime : Runtime
+    tools : EntryTools
     """
 
-    def __init__(
-        self, snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
-    ) -> None:
-        self.snapshot, self.sketches, self.recipe, self.keeps, self.runtime = snapshot, sketches, recipe, keeps, runtime
-        self.finder = recipe.method.finder(recipe, keeps)
+    def __init__(self, snapshot: Snapshot, sketches: SketchedEntries, tools: EntryTools) -> None:
+        self.snapshot, self.sketches, self.finder = snapshot, sketches, tools.finder
+        self.recipe, self.keeps, self.runtime = tools
         self.new: Segment = snapshot.segments[-1]
         self.founders = self.new["founders"]
-        self.most: int | None = recipe.max_partners
-        self._apart = recipe.unit.divides and not recipe.unit.inside
+        self.most: int | None = self.recipe.max_partners
+        self._apart = self.recipe.unit.divides and not self.recipe.unit.inside
         self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def ask(
@@ -165,17 +159,15 @@ class EntryJoin:
         return [*allowed, np.isin(state, wanted).view(np.uint8)]
 
 
-def join(
-    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
-) -> JoinedEntries:
+def join(snapshot: Snapshot, sketches: SketchedEntries, tools: EntryTools) -> JoinedEntries:
     """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them.
 
     If common shingles are left out, `decide` finds all pairs, and every entry is kept until then.
     """
-    if not len(sketches.tokens) or recipe.ignore_common is not None:
+    if not len(sketches.tokens) or tools.recipe.ignore_common is not None:
         nothing = np.empty(0, np.int64)
         return JoinedEntries(nothing, nothing, np.empty(0), np.full(len(sketches.tokens), KEPT))
-    search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
+    search = EntryJoin(snapshot, sketches, tools)
     first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()
 
@@ -204,13 +196,13 @@ def _first_partners(search: EntryJoin) -> tuple[np.ndarray, np.ndarray]:
 
 
 def all_joined(
-    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
+    snapshot: Snapshot, sketches: SketchedEntries, tools: EntryTools
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(left, right, resemblance) of pairs that join all that V joins, and of the first `max_partners` better partners.
 
     The entries, numbered from 0, are the one segment. Of an open one only candidates of another component are compared.
     """
-    search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
+    search = EntryJoin(snapshot, sketches, tools)
     first, is_open = _first_partners(search)
 
     def ask(rows: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:

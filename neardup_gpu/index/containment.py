@@ -57,11 +57,9 @@ from ..stages.conditions import of_like_lengths
 from .comparing import compared
 from .queries import Note, Queries, as_json, matches_of
 from .segments import Segment
-from .sketches import elements_of, sketched
+from .sketches import EntryTools, elements_of, sketched
 
 if TYPE_CHECKING:
-    from ..engine.contract import Runtime
-    from ..recipe import Recipe
     from .manifest import Manifest
     from .snapshot import Snapshot
 
@@ -98,31 +96,26 @@ class ContainmentQuery:
 
 
 def containing_documents(
-    manifest: Manifest,
-    snapshot: Snapshot,
-    queries: Queries,
-    recipe: Recipe,
-    runtime: Runtime,
-    *,
-    limits: ContainmentQuery,
+    manifest: Manifest, snapshot: Snapshot, queries: Queries, tools: EntryTools, *, limits: ContainmentQuery
 ) -> tuple[pa.Table, list[Note]]:
     """Answer queries, as `Index.query` says."""
-    assert manifest.keeps.containment is not None
-    sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, features=False, words=queries.words)
-    elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
+    recipe, modulus = tools.recipe, tools.keeps.containment
+    assert modulus is not None
+    sketches = sketched(queries.text, queries.ids, tools, features=False, words=queries.words)
+    elements = elements_of(sketches.sets, modulus, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, limits.common)
-    query, entry = candidates(snapshot, sketches.sets, lists, limits, manifest.keeps.containment)
+    query, entry = candidates(snapshot, sketches.sets, lists, limits, modulus)
     if recipe.length_ratio is not None:
         near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
         query, entry = query[near], entry[near]
     measure = ContainmentMeasure(limits.direction).with_reference  # as if the entries were a reference set
-    value = compared(snapshot, sketches, query, entry, measure, limits.least, runtime, entry_first=True)
+    value = compared(snapshot, sketches, query, entry, measure, limits.least, tools.runtime, entry_first=True)
     some = np.flatnonzero(value >= limits.least)
     value = value[some]
     numbered = queries._replace(ids=arrow(np.arange(len(elements))))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
     found = matches_of(snapshot, numbered, query[some], entry[some], columns, {}, manifest.id_type, limits.nearest)
-    return _with_sizes(found, queries, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
+    return _with_sizes(found, queries, elements.sizes, lists.not_followed, modulus, limits.common)
 
 
 class Lists:

@@ -38,13 +38,13 @@ from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened
 from .segments import OPEN, OWNER, UNIT_COLUMNS, Segment
+from .sketches import EntryTools
 from .snapshot import Snapshot
 from .uncommon import StoredSets, count_common
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Rows, Runtime
-    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
     from ..stages.common_shingles import CommonShingles
     from ..text.unit_options import Unit
@@ -161,11 +161,12 @@ def decided(
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
-    live, keeps, common = Live.of(snapshot, manifest.id_type, recipe.unit), manifest.keeps, None
+    live, common = Live.of(snapshot, manifest.id_type, recipe.unit), None
     if recipe.ignore_common is not None:
         with clock.stage("count"):
             common = count_common(snapshot, recipe, folder, runtime)
             recipe = common.settled(recipe)
+    tools = EntryTools(recipe, manifest.keeps, runtime)
     with clock.stage("collide"):
         types, owner = manifest.column_types, None if live.places is None else live.places.owner
         columns = {name: of_live(snapshot, name, types[name]) for name in keep_columns(recipe.keep)}
@@ -176,7 +177,7 @@ def decided(
             alone = _of_common_alone(snapshot, live.entry[rows], common, runtime, folder)
             representative[alone] = alone
         if recipe.method.tells_pairs:
-            keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
+            keys = tools.finder.keys(snapshot, live.entry[rows])
         compared = ranked.num_tokens >= recipe.unit.min_words
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & compared)
         mine = live.entry[rows[ranks]]  # the entry of each representative
@@ -196,14 +197,14 @@ def decided(
             left, right, values = stored_pairs(snapshot, mine[order])
             known = as_verified(order[left], order[right], values)
             listed, deciding = selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
-    elif keeps.sets:
+    elif tools.keeps.sets:
         sets = StoredSets(snapshot, np.sort(mine), folder)
         if common is not None:
             sets.leave_out(common.frequencies, runtime)
-        listed, deciding = _found_anew(sets, groups, mine, recipe, keeps, clock, runtime)
+        listed, deciding = _found_anew(sets, groups, mine, tools, clock)
     else:
         with clock.stage("collide"):
-            listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
+            listed, deciding = _estimated_anew(snapshot, groups, mine, tools)
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids, live.places, columns=columns)
@@ -211,7 +212,7 @@ def decided(
         tables = tables_of(facts, recipe, {}, against=None, counts=counts)
     frequencies = None if common is None else common.frequencies
     left_out = {} if frequencies is None else {"common_shingles": len(frequencies), "only_common": len(alone)}
-    report = _report(facts, recipe, keeps, limits, runtime.backend, clock, left_out)
+    report = _report(facts, tools, limits, clock, left_out)
     return Result(
         tables.documents, tables.pairs, report, recipe, frequencies=frequencies, units=tables.units, facts=facts
     )
@@ -239,16 +240,11 @@ def _of_common_alone(
 
 
 def _found_anew(
-    sets: StoredSets,
-    groups: Groups,
-    entries: np.ndarray,
-    recipe: Recipe,
-    keeps: Keeps,
-    clock: Clock,
-    runtime: Runtime,
+    sets: StoredSets, groups: Groups, entries: np.ndarray, tools: EntryTools, clock: Clock
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) of entries in order of priority by the stages of the job, from stored features and sets."""
-    keys = recipe.method.finder(recipe, keeps).keys(sets.snapshot, entries)
+    recipe, _, runtime = tools
+    keys = tools.finder.keys(sets.snapshot, entries)
     with clock.stage("collide"):
         groups = replace(groups, keys=runtime.put(keys))
         candidates = proposed(groups, recipe, runtime)
@@ -260,10 +256,10 @@ def _found_anew(
 
 
 def _estimated_anew(
-    snapshot: Snapshot, groups: Groups, entries: np.ndarray, recipe: Recipe, keeps: Keeps, runtime: Runtime
+    snapshot: Snapshot, groups: Groups, entries: np.ndarray, tools: EntryTools
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) of entries in order of priority, from stored features and samples."""
-    number, finder = len(entries), recipe.method.finder(recipe, keeps)
+    number, finder, recipe = len(entries), tools.finder, tools.recipe
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     keys, sketch = finder.keys(snapshot, entries), snapshot.sketches_of(entries)
     tokens = groups.num_tokens
@@ -273,7 +269,7 @@ def _estimated_anew(
     arrays |= finder.arrays(sketches) | ({} if groups.owner is None else {OWNER: groups.owner})
     by_rank = Snapshot([], snapshot.backend, Segment.in_memory(arrays, "integer"))
     found = all_joined if recipe.cluster == "components" else join
-    left, right, values = found(by_rank, sketches, recipe, keeps, runtime)[:3]
+    left, right, values = found(by_rank, sketches, tools)[:3]
     known = as_verified(left, right, values)
     return selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
 
@@ -283,17 +279,12 @@ _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": F
 
 
 def _report(
-    facts: Facts,
-    recipe: Recipe,
-    keeps: Keeps,
-    limits: dict[str, Any],
-    backend: str,
-    clock: Clock,
-    left_out: dict[str, int],
+    facts: Facts, tools: EntryTools, limits: dict[str, Any], clock: Clock, left_out: dict[str, int]
 ) -> dict[str, Any]:
+    recipe = tools.recipe
     decided, sizes = decided_counts(facts, recipe)
     label, words = recipe.method.in_words(recipe.threshold)
-    if recipe.verifies and not keeps.sets:
+    if recipe.verifies and not tools.keeps.sets:
         decided["verified_pairs"] = 0
         words += "; resemblance is estimated from samples, and nothing verified"
     tokens = facts.ranked.num_tokens
@@ -309,6 +300,6 @@ def _report(
         "tokens": int(tokens.sum()),
         "representatives": len(facts.groups.ranks),
     }
-    engine = {"backend": backend, "device": None, "threads": own_threads()}
+    engine = {"backend": tools.runtime.backend, "device": None, "threads": own_threads()}
     found = report_of(recipe, {"input": _TEXTS, "against": None}, engine, Counted(counts, sizes, limits))
     return {**found, "candidates": [label, words], "timings": clock.seconds}

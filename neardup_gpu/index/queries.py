@@ -23,13 +23,12 @@ from .columns import with_columns
 from .comparing import compared, estimated
 from .manifest import Manifest
 from .opened import Opened
-from .sketches import sketched
+from .sketches import EntryTools, sketched
 from .snapshot import Snapshot
 from .uncommon import UncommonEntries
 
 if TYPE_CHECKING:
     from ..documents import Documents
-    from ..engine.contract import Runtime
     from ..methods.finding.contract import Finder
     from ..recipe import Recipe
 
@@ -135,7 +134,7 @@ def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, colu
         manifest, snapshot = opened.snapshot(runtime)
         batch, recipe = Batch(0, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), 0, {}), opened.recipe
         queries = Queries.of(divided(batch, recipe) if recipe.unit.divides else Units(batch.text, batch))
-        found, notes = answer(manifest, snapshot, queries, recipe, runtime)
+        found, notes = answer(manifest, snapshot, queries, EntryTools(recipe, manifest.keeps, runtime))
         return _answer_of(with_columns(found, manifest, snapshot, columns), notes, manifest)
 
 
@@ -150,13 +149,14 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
         recipe, tables, notes = opened.recipe, list[pa.Table](), list[Note]()
+        tools = EntryTools(recipe, manifest.keeps, runtime)
         for name in recipe.within:
             documents._check_plain(name, "within")
         for units in units_in(documents, recipe, recipe.within, AT_ONCE):
             words = None
             if recipe.within:
                 words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)
-            found, of_batch = answer(manifest, snapshot, Queries.of(units, words), recipe, runtime)
+            found, of_batch = answer(manifest, snapshot, Queries.of(units, words), tools)
             tables.append(found)
             notes += of_batch
         if not tables:
@@ -207,13 +207,7 @@ def notes_of(answer: pa.Table) -> list[Note]:
 
 
 def near_documents(
-    manifest: Manifest,
-    snapshot: Snapshot,
-    queries: Queries,
-    recipe: Recipe,
-    runtime: Runtime,
-    *,
-    limits: QueryLimits,
+    manifest: Manifest, snapshot: Snapshot, queries: Queries, tools: EntryTools, *, limits: QueryLimits
 ) -> tuple[pa.Table, list[Note]]:
     """Answer queries, the best first, ties by sequence number.
 
@@ -221,16 +215,15 @@ def near_documents(
     awaits, and the method's own columns of pairs; if parts of documents are compared, also where the two parts are.
     There are no notes.
     """
-    sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, words=queries.words)
-    stored = snapshot
+    recipe, stored = tools.recipe, snapshot
+    sketches = sketched(queries.text, queries.ids, tools, words=queries.words)
     if recipe.ignore_common is not None:
         if snapshot.uncommon is None:
-            snapshot.uncommon = UncommonEntries(snapshot, recipe, manifest.keeps, runtime)
+            snapshot.uncommon = UncommonEntries(snapshot, tools)
         stored, sketches = snapshot.uncommon.snapshot, snapshot.uncommon.of_queries(sketches)
     present = np.flatnonzero(sketches.tokens >= recipe.unit.min_words)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
-    finder = recipe.method.finder(recipe, manifest.keeps)
-    found = finder.first(stored, sketches.take(present), EntryRange(never, ever, int(WITHOUT_END)))
+    found = tools.finder.first(stored, sketches.take(present), EntryRange(never, ever, int(WITHOUT_END)))
     query, entry = present[found.queries], found.entries  # copies too, which share all features
     if recipe.length_ratio is not None:
         near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
@@ -239,11 +232,11 @@ def near_documents(
     if limits.radius is not None:
         near = told["distance"] <= limits.radius
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
-    exact = manifest.keeps.sets or recipe.only_equal
+    exact = tools.keeps.sets or recipe.only_equal
     if recipe.only_equal:
         like = RowEstimates(*(np.ones(len(query)) for _ in RowEstimates._fields))
     elif exact:
-        value = compared(stored, sketches, query, entry, recipe.method.measure, limits.least, runtime)
+        value = compared(stored, sketches, query, entry, recipe.method.measure, limits.least, tools.runtime)
         like = RowEstimates(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)

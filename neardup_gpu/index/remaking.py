@@ -48,7 +48,7 @@ from ..methods.finding.order import MOST_COUNTED, Order
 from .merging import Merge, merge_now, merge_tables
 from .opened import Opened
 from .segments import KEPT, OPEN, REBUILD, Segment
-from .sketches import element_tables, elements_of, stored
+from .sketches import EntryTools, element_tables, elements_of, stored
 from .snapshot import Snapshot, on_host
 from .writer import decide_entries
 
@@ -254,7 +254,9 @@ def rebuild(opened: Opened, runtime: Runtime) -> None:
     if writer.segments:
         (segment,) = writer.segments
         disturbed = not np.isin(segment["founders"], segment["sequence"]).all()
-        merge_now(Merge(writer, 0, 1, partial(_with_decisions, recipe, keeps, runtime)), disturbed=disturbed)
+        merge_now(
+            Merge(writer, 0, 1, partial(_with_decisions, EntryTools(recipe, keeps, runtime))), disturbed=disturbed
+        )
         opened.committed(writer)
 
 
@@ -274,14 +276,14 @@ def _with_tables(
 
 
 def _with_decisions(
-    recipe: Recipe, keeps: Keeps, runtime: Runtime, segments: list[Segment], rows: list[np.ndarray]
+    tools: EntryTools, segments: list[Segment], rows: list[np.ndarray]
 ) -> tuple[dict[str, np.ndarray], Order | None]:
     """Return the pairs and decisions of all entries of the one segment, found anew; see `merging.Again`."""
     (segment,), (everyone,) = segments, rows
     assert len(everyone) == segment.num_entries
-    number, finder = len(everyone), recipe.method.finder(recipe, keeps)
+    number, finder = len(everyone), tools.finder
     sets = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
-    if keeps.sets:
+    if tools.keeps.sets:
         sets = Ragged(segment["set_values"], segment["set_offsets"])
     keys = finder.keys(Snapshot(segments, "cpu"), segment["founders"])
     sketch = segment["sketch"] if "sketch" in segment.arrays else None
@@ -291,4 +293,4 @@ def _with_decisions(
     )
     new = Segment.in_memory(dict(segment.arrays), segment.id_kind, segment.order)
     new.place = segment.place  # it says where entries begin whose founders are dead
-    return decide_entries(Snapshot([], on_host(runtime.backend), new), mine, recipe, keeps, runtime), None
+    return decide_entries(Snapshot([], on_host(tools.runtime.backend), new), mine, tools), None

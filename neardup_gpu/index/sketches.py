@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,24 +24,37 @@ from ..stages.sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Backend, Runtime
+    from ..methods.finding.contract import Finder
     from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
     from .segments import Segment
 
 
+class EntryTools(NamedTuple):
+    """The means by which entries are sketched, found and compared.
+
+    recipe : Recipe
+    keeps : Keeps
+        The parts of documents that the index keeps.
+    runtime : Runtime
+    """
+
+    recipe: Recipe
+    keeps: Keeps
+    runtime: Runtime
+
+    @property
+    def finder(self) -> Finder:
+        """The finder of candidates, by the method of the recipe."""
+        return self.recipe.method.finder(self.recipe, self.keeps)
+
+
 def sketched(
-    text: Ragged,
-    ids: pa.Array,
-    recipe: Recipe,
-    keeps: Keeps,
-    runtime: Runtime,
-    *,
-    features: bool = True,
-    words: np.ndarray | None = None,
+    text: Ragged, ids: pa.Array, tools: EntryTools, *, features: bool = True, words: np.ndarray | None = None
 ) -> SketchedEntries:
     """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
-    make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features, words=words)
-    return joined(list(runtime.map(make, [Span.of_documents(text.offsets, ids)])))
+    make = partial(sketched_span, text, tools, features=features, words=words)
+    return joined(list(tools.runtime.map(make, [Span.of_documents(text.offsets, ids)])))
 
 
 def stored(segments: list[Segment], rows: list[np.ndarray]) -> SketchedEntries:
@@ -85,16 +98,10 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
 
 
 def sketched_span(
-    text: Ragged,
-    recipe: Recipe,
-    keeps: Keeps,
-    backend: str,
-    span: Span,
-    *,
-    features: bool = True,
-    words: np.ndarray | None = None,
+    text: Ragged, tools: EntryTools, span: Span, *, features: bool = True, words: np.ndarray | None = None
 ) -> SketchedEntries:
     """Sketch some units of a batch, which has `words`."""
+    recipe, keeps, backend = tools.recipe, tools.keeps, tools.runtime.backend
     part = text_of(text, span.first, span.last)
     words = None if words is None else words[span.first : span.last]
     tokens, counts = count_tokens(part, recipe, backend, span.ids[span.first : span.last])

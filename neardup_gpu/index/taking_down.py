@@ -28,6 +28,7 @@ from .containment import RECALL, ContainmentQuery, containing_documents
 from .opened import Opened
 from .queries import AT_ONCE, Queries, QueryLimits, as_json, near_documents
 from .removing import Removed, take_away
+from .sketches import EntryTools
 from .writer import checked_ids, ids_there, kind_of
 
 if TYPE_CHECKING:
@@ -124,11 +125,12 @@ def _search(
     """Return the id and the digest of each text, and the documents that it finds, with one of its values."""
     manifest, snapshot = opened.snapshot(runtime)
     recipe, texts, tables = opened.recipe, list[dict[str, Any]](), list[pa.Table]()
+    tools = EntryTools(recipe, manifest.keeps, runtime)
     for batch in documents.batches(recipe.within, max_bytes=AT_ONCE):
         words = None
         if recipe.within:
             words, _ = group_words([*batch.columns.values()], 1, batch.first_row)
-        given = manifest, snapshot, Queries(batch.ids, batch.text, {}, words), recipe, runtime
+        given = manifest, snapshot, Queries(batch.ids, batch.text, {}, words), tools
         tables.append(near_documents(*given, limits=limits)[0])
         if by_content is not None:
             tables.append(containing_documents(*given, limits=by_content)[0])

@@ -28,8 +28,8 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from ..engine.contract import Rows, Runtime
     from ..engine.pieces import Span
-    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
+    from .sketches import EntryTools
 
 
 class StoredSets:
@@ -92,17 +92,15 @@ class UncommonEntries:
     Parameters
     ----------
     snapshot : Snapshot
-    recipe : Recipe
-    keeps : Keeps
-    runtime : Runtime
+    tools : EntryTools
     """
 
-    def __init__(self, snapshot: Snapshot, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> None:
-        self.common = count_common(snapshot, recipe, Path(), runtime).frequencies
+    def __init__(self, snapshot: Snapshot, tools: EntryTools) -> None:
+        self.common = count_common(snapshot, tools.recipe, Path(), tools.runtime).frequencies
         live = [each["founders"][each.live_entries != 0] for each in snapshot.segments]
         entries = np.concatenate([np.empty(0, np.int64), *live])
         sets, tokens = without_common(snapshot.sets_of(entries), self.common.tokens), snapshot.tokens(entries)
-        finder, nothing = recipe.method.finder(recipe, keeps), np.empty((len(entries), 0), np.uint64)
+        finder, nothing = tools.finder, np.empty((len(entries), 0), np.uint64)
         made, order = finder.prepared(SketchedEntries(nothing, tokens, nothing, sets), None)
         arrays = {"sequence": entries, "entry": entries, "founders": entries, "tokens": tokens}
         arrays |= {"set_offsets": sets.offsets, "set_values": sets.values, **finder.arrays(made)}

@@ -49,15 +49,14 @@ from .segments import (
     words_of,
     write,
 )
-from .sketches import element_tables, stored
+from .sketches import EntryTools, element_tables, stored
 from .snapshot import Snapshot, hashes_of, order_of
 from .uncommon import check_decides
 from .validity import MOST_NUMBER
 
 if TYPE_CHECKING:
     from ..documents.units import Places
-    from ..engine.contract import Runtime
-    from ..methods.finding.keeps import Keeps
+    from ..methods.finding.contract import Finder
     from ..recipe import Recipe
     from .locking import WriterLock
 
@@ -183,22 +182,16 @@ def numbered(first: int, num_documents: int, places: Places | None) -> Numbered:
 
 
 def segment_of(
-    snapshot: Snapshot,
-    ids: pa.Array,
-    units: Numbered,
-    sketches: SketchedEntries,
-    recipe: Recipe,
-    keeps: Keeps,
-    runtime: Runtime,
+    snapshot: Snapshot, ids: pa.Array, units: Numbered, sketches: SketchedEntries, tools: EntryTools
 ) -> tuple[Segment, Decided]:
     """Make the segment of some new documents, given by their ids and units, in memory."""
+    recipe, keeps, finder = tools.recipe, tools.keeps, tools.finder
     number, sequence = len(ids), units.sequence
     entry = _entries(snapshot, sequence, sketches)
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
     assert mine.are_written is not None
     some = np.flatnonzero(mine.are_written)
-    finder = recipe.method.finder(recipe, keeps)
     mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
     named = Ids.of(ids)
@@ -225,13 +218,11 @@ def segment_of(
     }
     new = Segment.in_memory(arrays, kind, order)
     grown = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
-    decide_entries(grown, mine, recipe, keeps, runtime)
+    decide_entries(grown, mine, tools)
     return new, decided(grown, sequence, entry, units.owner if units.arrays and not recipe.unit.inside else None)
 
 
-def decide_entries(
-    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
-) -> dict[str, np.ndarray]:
+def decide_entries(snapshot: Snapshot, sketches: SketchedEntries, tools: EntryTools) -> dict[str, np.ndarray]:
     """Decide of new entries, which are the last segment of a snapshot, in memory; put what was found into its arrays.
 
     Returns
@@ -239,8 +230,8 @@ def decide_entries(
     dict of str to array
         These arrays: flags, pairs, and the keepers of what is not kept.
     """
-    new = snapshot.segments[-1]
-    found = join(snapshot, sketches, recipe, keeps, runtime)
+    new, recipe = snapshot.segments[-1], tools.recipe
+    found = join(snapshot, sketches, tools)
     new.arrays["flags"] = found.flags
     listed = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
     keeper, value = _keepers(snapshot, new["founders"], found.left, found.right, found.resemblance, recipe)
@@ -260,7 +251,7 @@ def decide_entries(
     return arrays
 
 
-def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -> Segment:
+def following(new: Segment, order: Order | None, finder: Finder) -> Segment:
     """Return a segment in memory with postings that follow an order: its tables are made again if they follow another.
 
     That happens where a merge has chosen another order since the segment was made. What was found for its entries
@@ -268,7 +259,6 @@ def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -
     """
     if order is None or new.order is None or new.order.id == order.id:
         return new
-    finder = recipe.method.finder(recipe, keeps)
     mine, _ = finder.prepared(stored([new], [np.arange(new.num_entries)]), order)
     return Segment.in_memory({**new.arrays, **finder.arrays(mine)}, new.id_kind, order)
 

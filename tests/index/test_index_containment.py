@@ -123,9 +123,7 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
         sketches = sketched(
             nd.stages.Ragged(np.frombuffer(text, np.uint8), offsets),
             pa.array(range(len(queries))),
-            index.recipe,
-            index._opened.manifest.keeps,
-            runtime,
+            index_sketches.EntryTools(index.recipe, index._opened.manifest.keeps, runtime),
         )
         lists = Lists(snapshot, index_sketches.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
         query, entry = candidates(snapshot, sketches.sets, lists, ContainmentQuery(least, direction, common, None), m)
