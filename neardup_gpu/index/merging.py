@@ -370,7 +370,7 @@ def merged(
     table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
         **{name: (array.dtype, array.shape) for name, array in made.items()},
-        **{name: (first[name].dtype, (_number(some), *first[name].shape[1:])) for name, some in stays.items()},
+        **{name: (first[name].dtype, (_total(some), *first[name].shape[1:])) for name, some in stays.items()},
         **{f"{name}_offsets": (np.int64, (1 + sum(map(len, each)),)) for name, each in sizes.items()},
         **{f"{name}_values": (first[f"{name}_values"].dtype, (_total(each),)) for name, each in sizes.items()},
         **merged_columns(segments, documents),
@@ -467,12 +467,8 @@ def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarra
     return (*segments[0][f"{name}_rows"].shape[:-1], number)
 
 
-def _number(some: list[np.ndarray]) -> int:
-    return sum(int(np.count_nonzero(each)) for each in some)
-
-
-def _total(sizes: list[np.ndarray]) -> int:
-    return sum(int(each.sum()) for each in sizes)
+def _total(numbers: list[np.ndarray]) -> int:
+    return sum(int(each.sum()) for each in numbers)
 
 
 def _concatenate(filling: Filling, name: str, segments: list[Segment], some: list[np.ndarray]) -> None:
