@@ -394,6 +394,16 @@ def look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.nda
     return place, ordered[place] == wanted
 
 
+def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the numbers begins[i] to begins[i] + sizes[i] for each i, one range after another.
+
+    >>> ranges(np.array([5, 9]), np.array([2, 3]))
+    array([ 5,  6,  9, 10, 11])
+    """
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - sizes), sizes)
+
+
 def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
     """Some values, in their own type: in several chunks where those of strings or binaries may be more than 2 GB."""
     import pyarrow as pa

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from ..data import ranges
 from ..documents.columns import is_binary, is_integers, is_key, is_text, listed, plain_type
 from ..documents.contract import Reader
 from ..documents.files import File
@@ -280,16 +281,6 @@ def _joined(
     return EvaluationItems(
         sets, np.concatenate(set_of), pa.chunked_array(ids, pa.string()), fields, tokens, targets, first, described
     )
-
-
-def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the numbers begins[i] to begins[i] + sizes[i] for each i, one range after another.
-
-    >>> ranges(np.array([5, 9]), np.array([2, 3]))
-    array([ 5,  6,  9, 10, 11])
-    """
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - sizes), sizes)
 
 
 def texts_of_items(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels._launch import check_rows
 
-from ..data import Ragged, Tokens, arrow, numpy_of
+from ..data import Ragged, Tokens, arrow, numpy_of, ranges
 from ..documents.batches import some_rows
 from ..documents.columns import CONTAMINATED
 from ..documents.edits import Cuts, Edits
@@ -33,7 +33,7 @@ from ..stages.sketching import text_hashes_of, text_of
 from ..text.raw_text import UNIT_BYTES
 from ..text.token_changes import begin_tokens
 from .cutting import cut_spans, united
-from .items import EvaluationItems, Wanted, ranges
+from .items import EvaluationItems, Wanted
 
 
 class Hits(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..data import ranges
 from ..records import dataclass
 from .cutting import united
-from .items import ranges
 
 LONG = 13
 """The tokens of the n-grams of GPT-3, whose documents are counted."""

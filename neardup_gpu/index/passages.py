@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import common_runs, repeats
 
-from ..contamination.items import ranges
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, ranges
 from ..documents import open_documents
 from ..documents.reading_options import Reading
 from ..documents.seams import find_seams

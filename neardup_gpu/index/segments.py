@@ -48,7 +48,7 @@ from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import find_rows
 from neardup_gpu.kernels._tables import place_of_copies
 
-from ..data import Ragged
+from ..data import Ragged, ranges
 from ..errors import DamagedError, OutputError
 from ..methods.finding.contract import SortedQueries
 from ..methods.finding.order import ORDER, Order
@@ -237,8 +237,7 @@ class Segment:
         if not self.is_divided:
             return documents
         starts, stops = self["first_unit"][documents], self["first_unit"][documents + 1]
-        before = np.cumsum(stops - starts) - (stops - starts)
-        return np.arange(int((stops - starts).sum())) + np.repeat(starts - before, stops - starts)
+        return ranges(starts, stops - starts)
 
     def unit_columns(self, units: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns `Unit.columns` of some units, given by their places; none if these are documents."""
@@ -362,8 +361,7 @@ class Segment:
             starts, stops = place_of_copies(self["entry"], self["copies"], entries)
             sizes = stops - starts
             if sizes.any():
-                copied = np.repeat(np.arange(len(entries)), sizes)
-                at = np.arange(len(copied)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts, sizes)
+                copied, at = np.repeat(np.arange(len(entries)), sizes), ranges(starts, sizes)
                 numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
                 order = np.argsort(numbers, kind="stable")
                 numbers, places = numbers[order], places[order]

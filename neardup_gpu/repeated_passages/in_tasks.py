@@ -23,8 +23,7 @@ import pyarrow as pa
 from neardup_gpu.kernels.repeats import seeds as find_seeds
 
 from ..contamination.cutting import united
-from ..contamination.items import ranges
-from ..data import Ragged, arrow, look_up, numpy_of, one_array
+from ..data import Ragged, arrow, look_up, numpy_of, one_array, ranges
 from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
 from ..engine.arrays import apart

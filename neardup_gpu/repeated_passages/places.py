@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..contamination.cutting import in_parts, words_of
-from ..contamination.items import ranges
-from ..data import Ragged, Tokens, arrow, numpy_of
+from ..data import Ragged, Tokens, arrow, numpy_of, ranges
 from ..documents.batches import some_rows
 from ..documents.stream import Batch, Documents
 from ..engine.pieces import OfBatch, Span

@@ -12,8 +12,7 @@ import numpy as np
 from neardup_gpu.kernels import removals, repeats
 
 from ..contamination.cutting import bytes_to_cut, united
-from ..contamination.items import ranges
-from ..data import look_up
+from ..data import look_up, ranges
 from ..documents.edits import Cuts
 from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host

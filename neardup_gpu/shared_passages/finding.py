@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup_gpu.kernels import common_chains, joined_runs, repeats
 
-from ..contamination.items import ranges
+from ..data import ranges
 from ..engine.choice import kernel, to_host
 from ..engine.heap import give_back
 from .layout import DocumentLayout

@@ -13,7 +13,7 @@ from spelled import KINDS as SPELLED, spelled
 import neardup_gpu as nd
 from neardup_gpu.contamination.checking import check_again
 from neardup_gpu.contamination.cutting import cut_spans
-from neardup_gpu.contamination.items import ranges
+from neardup_gpu.data import ranges
 from neardup_gpu.errors import InputError, OutputError, ParameterError
 from neardup_gpu.recipe import token_recipe
 from neardup_gpu.stages import count_tokens, placed_text, utf8
