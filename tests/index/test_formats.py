@@ -20,12 +20,12 @@ HERE = Path(__file__).parent
 def unpacked(format: int, folder: Path) -> Path:
     """An index of five documents in two segments, one of them removed; in format 3, a folder of one by each method.
 
-    Formats 1 and 2 were made under definitions 3. The texts have the same tokens under those of today, which the index
-    is given.
+    They were made under definitions 3 and 4. The texts have the same tokens under those of today, which each index is
+    given.
     """
     with tarfile.open(HERE / f"format_{format}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
-    for path in (folder / "plays").glob("manifest.*"):
+    for path in folder.rglob("manifest.*"):
         manifest = json.loads(path.read_bytes())["manifest"]
         recipe = json.loads(manifest["recipe"]) | definitions.versions()
         _write_manifest(path, json.dumps({**manifest, "recipe": json.dumps(recipe)}).encode())
