@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..store.exchange import num_rows, read_arrays
+from ..store.exchange import ExchangeWriter, num_rows, read_arrays
 from . import colliding, joining
 from .columns import load, ranges_of, rows_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
@@ -36,17 +36,8 @@ if TYPE_CHECKING:
 
 FOUND = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("needed", pa.uint16())])
 CROWDED = pa.schema([("rank", pa.int64())])
-POSTED = pa.schema(
-    [
-        ("shingle", pa.uint64()),
-        ("rank", pa.int64()),
-        ("place", pa.uint32()),
-        ("size", pa.int32()),
-        ("bits", pa.uint64()),
-    ]
-)
-COUNTERS = pa.schema([("counters", pa.uint8())])
-BEYOND = pa.schema([("beyond", pa.uint32())])
+POSTED = pa.schema(dict(zip(joining.Posted._fields, map(pa.from_numpy_dtype, joining.POSTED_TYPES), strict=True)))
+COUNTED = {"counters": pa.schema([("counters", pa.uint8())]), "beyond": pa.schema([("beyond", pa.uint32())])}
 MARKS = pa.schema([("marks", pa.uint8())])
 
 
@@ -105,8 +96,7 @@ def collide_keys(
                 most_bytes=shared.task_memory // 8,
                 backend=runtime.backend,
             ):
-                candidates.add(found.left, found.right, found.needed, found.crowded)
-                candidates.count(large_buckets=found.large_buckets, uncompared_pairs=found.uncompared_pairs)
+                candidates.add(found)
     return candidates.facts
 
 
@@ -138,11 +128,7 @@ def merge(files: Files, counters: list[str], beyond: list[str], slots: list[str]
     """
     part, width = files.number, (1 << bits) // ranges_of(files.shared.partitions)
     tables = (
-        (
-            read_arrays(files.place, [one], part, COUNTERS)["counters"],
-            read_arrays(files.place, [other], part, BEYOND)["beyond"],
-        )
-        for one, other in zip(counters, beyond, strict=True)
+        _read_table(files, part, counters=[one], beyond=[other]) for one, other in zip(counters, beyond, strict=True)
     )
     table = joining.merged(tables) if counters else joining.no_counters(width)
     numbers = (some - np.uint32(part * width) for (some,) in rows_of(files.place, slots, part, ["slots"]))
@@ -159,15 +145,14 @@ def merge_marks(files: Files, marks: list[str]) -> None:
 
 def _table(files: Files) -> joining.Table:
     """The table of all counters."""
-    names = [[file_name("merge", part, what) for part in range(ranges_of(files.shared.partitions))] for what in _TABLE]
-    counters, beyond = (
-        read_arrays(files.place, of, 0, schema)[what]
-        for of, what, schema in zip(names, _TABLE, (COUNTERS, BEYOND), strict=True)
-    )
+    parts = range(ranges_of(files.shared.partitions))
+    return _read_table(files, 0, **{what: [file_name("merge", part, what) for part in parts] for what in COUNTED})
+
+
+def _read_table(files: Files, part: int, **names: list[str]) -> joining.Table:
+    """Read a table of counters, or a part of one, from the files of both of its arrays."""
+    counters, beyond = (read_arrays(files.place, names[what], part, schema)[what] for what, schema in COUNTED.items())
     return counters, beyond
-
-
-_TABLE = ("counters", "beyond")
 
 
 def postings(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
@@ -187,26 +172,25 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
     shared = files.shared
     measure, threshold = shared.recipe.method.measure, shared.recipe.threshold
     assert threshold is not None
-    table, number = _table(files), 0
-    with (
-        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
-        shared.start() as runtime,
-    ):
+    table = _table(files)
+    with _postings_file(files) as writer, shared.start() as runtime:
 
         def written() -> Iterator[joining.Posted]:
-            nonlocal number
             for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
                 made = joining.postings(shingles, ranks, table, measure, threshold, runtime, shared.partitions)
                 range_of, posted = made
                 writer.add(range_of, posted._asdict())
-                number += len(posted.shingle)
                 yield posted
 
         if measure.directed:
             save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
         else:
             collections.deque(written(), maxlen=0)
-    return {"postings": number}
+    return {"postings": writer.close().num_rows}
+
+
+def _postings_file(files: Files) -> ExchangeWriter:
+    return files.exchange("postings", POSTED, files.shared.partitions, WAITING_BESIDE)
 
 
 def containers(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
@@ -214,18 +198,14 @@ def containers(files: Files, first: int, slices: list[Slice], copies: list[str],
     shared = files.shared
     threshold = shared.recipe.threshold
     assert threshold is not None
-    table, number = _table(files), 0
+    table = _table(files)
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
-    with (
-        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
-        shared.start() as runtime,
-    ):
+    with _postings_file(files) as writer, shared.start() as runtime:
         for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
             range_of, posted = joining.containing(sets, ranks, table, marks, threshold, runtime, shared.partitions)
             writer.add(range_of, posted._asdict())
-            number += len(posted.shingle)
-    return {"postings": number}
+    return {"postings": writer.close().num_rows}
 
 
 def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
@@ -249,45 +229,29 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
             most,
         )
         for found in found_of_range:
-            candidates.add(found.left, found.right, None, found.crowded)
-            candidates.count_looks(found.looks)
+            candidates.add(found)
     return candidates.facts
 
 
-class _CandidateFiles:
+class _CandidateFiles(contextlib.ExitStack):
     """The files of candidates and of crowded documents."""
 
     def __init__(self, files: Files, layout: Layout) -> None:
-        self._layout, self._stack, self._files = layout, contextlib.ExitStack(), files
-        self.facts: dict[str, Any] = {
-            "found": 0,
-            "crowded": 0,
-            "looks": [0] * 4,
-            "large_buckets": 0,
-            "uncompared_pairs": 0,
-        }
+        super().__init__()
+        self._layout = layout
+        self._found = self.enter_context(files.exchange("found", FOUND, layout.partitions, WAITING_BESIDE))
+        self._crowded = self.enter_context(files.exchange("crowded", CROWDED, 1, WAITING_BESIDE))
+        counted = ("found", "crowded", "large_buckets", "uncompared_pairs")
+        self.facts: dict[str, Any] = {"looks": [0] * 4, **dict.fromkeys(counted, 0)}
 
-    def __enter__(self) -> _CandidateFiles:
-        given = ("found", FOUND, self._layout.partitions), ("crowded", CROWDED, 1)
-        made = [self._files.exchange(*each, WAITING_BESIDE) for each in given]
-        self._found, self._crowded = map(self._stack.enter_context, made)
-        return self
-
-    def __exit__(self, *error: Any) -> Any:
-        return self._stack.__exit__(*error)
-
-    def add(self, left: np.ndarray, right: np.ndarray, needed: np.ndarray | None, crowded: np.ndarray) -> None:
-        needed = np.ones(len(left), np.uint16) if needed is None else needed
-        self._found.add(self._layout.range_of(right), {"left": left, "right": right, "needed": needed})
-        crowded = np.unique(crowded)
+    def add(self, some: colliding.FoundPairs) -> None:
+        """Write some pairs and crowded documents, and count them and what was looked at."""
+        needed = np.ones(len(some.left), np.uint16) if some.needed is None else some.needed
+        self._found.add(self._layout.range_of(some.right), {"left": some.left, "right": some.right, "needed": needed})
+        crowded = np.unique(some.crowded)
         self._crowded.add_to(0, {"rank": crowded})
-        self.facts["found"] += len(left)
+        self.facts["found"] += len(some.left)
         self.facts["crowded"] += len(crowded)
-
-    def count_looks(self, looks: np.ndarray) -> None:
-        """Add what was looked at, as in `joining.Met`."""
-        self.facts["looks"] = (np.array(self.facts["looks"]) + looks).tolist()
-
-    def count(self, **counts: int) -> None:
-        for name, number in counts.items():
-            self.facts[name] += number
+        self.facts["large_buckets"] += some.large_buckets
+        self.facts["uncompared_pairs"] += some.uncompared_pairs
+        self.facts["looks"] = (np.array(self.facts["looks"]) + some.looks).tolist()

@@ -59,6 +59,8 @@ class FoundPairs(NamedTuple):
         Ranks of some rows of large buckets.
     large_buckets, uncompared_pairs : int
         As in `Candidates`: the sum over all parts and partitions counts.
+    looks : array of int64, shape (4,)
+        As in `joining.Met`.
     """
 
     left: np.ndarray
@@ -67,6 +69,7 @@ class FoundPairs(NamedTuple):
     crowded: np.ndarray
     large_buckets: int = 0
     uncompared_pairs: int = 0
+    looks: np.ndarray = np.zeros(4, np.int64)
 
 
 # ---------------------------------------------------------------------------------------------------------- to files

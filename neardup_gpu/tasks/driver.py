@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..documents.batches import one_integer_type
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
+from ..documents.sources import one_type_of_ids
 from ..documents.textfiles import TextFiles, not_for_json
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
-from ..errors import InputError, ParameterError
+from ..errors import ParameterError
 from ..keep_rule import keep_columns
 from ..methods.contract import Sketch
 from ..recipe import Recipe
@@ -442,26 +444,23 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
     InputError
         If those of the input and of the reference set have none in common.
     """
-    cut = job.num_known
     known, mine = (
-        [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
-        for part in (sketched.facts[:cut], sketched.facts[cut:])
+        [pa.array(facts.get("id_span", [None]), type_named(facts["id_type"])) for facts in part if "id_type" in facts]
+        for part in (sketched.facts[: job.num_known], sketched.facts[job.num_known :])
     )
     if not mine:
         source = job.slices[-1].source
-        mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
-    kinds = [one_type_of(part) for part in (known, mine) if part]
-    if job.sets and known:
-        kinds[0] = types_of_sets(known)
-    if len(kinds) == 2:
-        spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(kinds[1], kinds[0], spans))
-    return name_of(kinds[0])
+        mine = [pa.nulls(1, pa.int64() if source.key is None else source.types.field(source.key).type)]
+    ids = _of_one_type(mine)
+    if known:
+        ids, _ = one_type_of_ids(ids, one_type_of_sets(known) if job.sets else _of_one_type(known))
+    return name_of(ids.type)
 
 
-def types_of_sets(kinds: list[pa.DataType]) -> pa.DataType:
-    """Return the type of the ids of several reference sets: strings if some are strings and others integers."""
-    return one_type_of_sets([pa.nulls(1, kind) for kind in kinds]).type
+def _of_one_type(ids: list[pa.Array]) -> pa.Array:
+    """Join ids of several slices of the same documents, in the type that all of these documents have."""
+    arrays = one_integer_type(ids)
+    return pa.concat_arrays([each.cast(arrays[0].type) for each in arrays])
 
 
 def known_sets(job: Job, layout: Layout) -> NamedSets | None:
@@ -469,37 +468,6 @@ def known_sets(job: Job, layout: Layout) -> NamedSets | None:
     if not job.num_known:
         return None
     return NamedSets(tuple(job.sets), tuple(layout.starts[own.stop] for own in job.of_sets[:-1]) if job.sets else ())
-
-
-def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
-    """The type of the ids of several slices."""
-    return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
-
-
-def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int]) -> pa.DataType:
-    """Return the type of ids of both the input and a reference set; integers become strings if others are strings.
-
-    `spans` holds the least and the greatest of all integers, and perhaps others.
-    """
-    if kind == known:
-        return kind
-    if pa.types.is_integer(kind) and pa.types.is_integer(known):
-        for low, high, large in ((-(2**63), 2**63, pa.int64()), (0, 2**64, pa.uint64())):
-            if low <= min(spans) and max(spans) < high:
-                return large
-    for is_of, large in _FAMILIES:
-        if is_of(kind) and is_of(known):
-            return large
-    for one, other in ((kind, known), (known, kind)):
-        if _FAMILIES[0][0](one) and pa.types.is_integer(other):
-            return one
-    raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
-
-
-_FAMILIES = (
-    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), pa.large_string()),
-    (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind), pa.large_binary()),
-)
 
 
 def skipped_rows(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Table | None:

@@ -101,7 +101,6 @@ def add_up(files: Files, names: list[str], above: int) -> dict[str, Any]:
     shared, part = files.shared, files.number
     first, stop = (-(-(each << 32) // shared.partitions) << _KEY_BITS - 32 for each in (part, part + 1))
     most = max(1, shared.task_memory // (4 * COUNTED_BYTES))
-    number = 0
 
     def read() -> Iterator[list[np.ndarray]]:
         for elements, documents in rows_of(files.place, names, part, COUNTS.names):
@@ -116,8 +115,7 @@ def add_up(files: Files, names: list[str], above: int) -> dict[str, Any]:
             elements, documents = counter.take()
             wanted = documents > above
             writer.add_to(0, {"element": elements[wanted], "documents": documents[wanted]})
-            number += int(np.count_nonzero(wanted))
-    return {"elements": number}
+    return {"elements": writer.close().num_rows}
 
 
 def frequencies(files: Files, num_documents: int, num_elements: int) -> dict[str, Any]:

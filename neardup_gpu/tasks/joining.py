@@ -60,6 +60,7 @@ from ..stages.joining import (
     rows_of_entries,
 )
 from ..stages.partners import MOST_ASKED
+from .colliding import FoundPairs
 from .columns import SLOT_BITS, partition_of, parts_that_fit
 
 if TYPE_CHECKING:
@@ -118,28 +119,11 @@ class Posted(NamedTuple):
         return Posted(*(array[chosen] for array in self))
 
 
-class Collided(NamedTuple):
-    """Some of what a range finds, in host memory.
-
-    Parameters
-    ----------
-    left, right : array of int64, shape (pairs,)
-        Ranks of candidates, left < right.
-    crowded : array of int64
-        Ranks of crowded documents, ascending.
-    looks : array of int64, shape (4,)
-        As in `joining.Met`.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    crowded: np.ndarray
-    looks: np.ndarray
+POSTED_TYPES = (np.uint64, np.int64, np.uint32, np.int32, np.uint64)
+"""The types of the arrays of `Posted`."""
 
 
 NO_RANKS = np.empty(0, np.int64)
-
-NO_LOOKS = np.zeros(4, np.int64)
 
 
 class Counter:
@@ -435,8 +419,7 @@ def _all(parts: Iterable[Posted]) -> Posted:
     for part in parts:
         for arrays, array in zip(found, part, strict=True):
             arrays.append(array)
-    dtypes = np.uint64, np.int64, np.uint32, np.int32, np.uint64
-    return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, dtypes, strict=True)))
+    return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, POSTED_TYPES, strict=True)))
 
 
 def _all_by_range(parts: Iterable[tuple[np.ndarray, Posted]]) -> tuple[np.ndarray, Posted]:
@@ -523,7 +506,7 @@ def collide_range(
     runtime: Runtime,
     most_bytes: int,
     long_run: int = LONG_RUN,
-) -> Iterator[Collided]:
+) -> Iterator[FoundPairs]:
     """Find the candidates of a range of shingles, and its crowded documents; see the head of this file.
 
     Parameters
@@ -543,7 +526,7 @@ def collide_range(
 
     Yields
     ------
-    Collided
+    FoundPairs
         At most `joining.LISTED` pairs at a time, or fewer for little memory. A pair comes once, or once from each part
         of the range if it does not fit; a crowded document at least once.
 
@@ -568,7 +551,7 @@ def collide_range(
     for posted in read():
         crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
-            yield Collided(NO_RANKS, NO_RANKS, crowded, NO_LOOKS)
+            yield FoundPairs(NO_RANKS, NO_RANKS, None, crowded)
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]
@@ -600,7 +583,7 @@ def _collided(
     runtime: Runtime,
     long_run: int,
     listed: int,
-) -> Iterator[Collided]:
+) -> Iterator[FoundPairs]:
     """Yield what all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
     num_known, direction, only_known = sides
     ranks, index = _indexed(parts, made, measure, threshold, runtime)
@@ -610,7 +593,7 @@ def _collided(
     if measure.directed:
         index = runtime.run(index.of_short_prefixes)
     if crowded.any():
-        yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], NO_LOOKS)
+        yield FoundPairs(NO_RANKS, NO_RANKS, None, ranks[crowded])
     known, placed = int(pinned.sum()), np.diff(runtime.fetch(index.offsets)) > 0
     everyone = np.arange(len(ranks))
     first, stop = np.zeros(len(ranks), np.int64), np.minimum(everyone, known) if only_known else everyone
@@ -628,7 +611,7 @@ def _collided(
             others = np.repeat(met.rows, met.counts)
             left, right = np.minimum(met.candidates, others), np.maximum(met.candidates, others)
             apart = ~(crowded[left] & crowded[right])
-            yield Collided(ranks[left[apart]], ranks[right[apart]], NO_RANKS, met.looks)
+            yield FoundPairs(ranks[left[apart]], ranks[right[apart]], None, NO_RANKS, looks=met.looks)
         rows = np.concatenate(full)
 
 

@@ -63,7 +63,7 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     requested document.
     """
     begin, stop = layout.bounds[files.number : files.number + 2].tolist()
-    total, wanted, number = 0, np.empty(0, np.int64), layout.num_rows
+    wanted, number = np.empty(0, np.int64), layout.num_rows
     most = max(1, files.shared.task_memory // (4 * FOUND_BYTES))
 
     def read() -> Iterator[list[np.ndarray]]:
@@ -78,11 +78,10 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
         for part in divided(read, found, 2, 0, (stop - begin) * number, most, files.shared.temporary):
             left, right = _often_enough(join_rows(part.rows, (np.int64, np.int64)), begin, number)
             writer.add_to(0, {"left": left, "right": right})
-            total += len(left)
             wanted = _with(wanted, np.concatenate([left, right]))
             del left, right
     ask(files, wanted, layout)
-    return {"pairs": total}
+    return {"pairs": writer.close().num_rows}
 
 
 def _often_enough(found: list[np.ndarray], begin: int, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +209,7 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Memory: that of verification; 192 bytes for each pair that is verified at once, up to a quarter of the task's
     memory; and 40 bytes per requested document. The sets of the documents are held in a temporary file.
     """
-    name, total = file_name("pairs", files.number, "pairs"), 0
+    name = file_name("pairs", files.number, "pairs")
     most = min(TOGETHER, max(1, files.shared.task_memory // (4 * TOGETHER_BYTES)))
     with contextlib.ExitStack() as stack:
         by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions, WAITING_BESIDE))
@@ -224,8 +223,7 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
             columns = {"left": a, "right": b, "resemblance": verified.resemblance}
             by_left.add(layout.range_of(a), columns)
             own.add_to(0, columns)
-            total += len(a)
-    return {"verified": total}
+    return {"verified": own.close().num_rows}
 
 
 def no_pairs(files: Files, layout: Layout) -> dict[str, Any]:
