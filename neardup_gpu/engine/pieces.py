@@ -44,6 +44,12 @@ class Span:
         """All rows of something, by their sizes, int64."""
         return cls(np.concatenate([[0], np.cumsum(sizes)]), 0, len(sizes))
 
+    @classmethod
+    def divided(cls, sizes: np.ndarray, most: int, kind: str) -> list[Span]:
+        """All rows of something, by their sizes, in the parts that `spans` describes."""
+        ends = cls.of_sizes(sizes).ends
+        return [cls(ends, *bounds, kind) for bounds in spans(sizes, most)]
+
     @property
     def num_bytes(self) -> int:
         return int(self.ends[self.last] - self.ends[self.first])

@@ -17,7 +17,7 @@ import numpy as np
 from ..data import Ragged
 from ..engine.arrays import concat_and_clear, same_device
 from ..engine.choice import kernel
-from ..engine.pieces import Span, spans
+from ..engine.pieces import Span
 from ..kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel, setjoin
 from ..kernels._bounds import least_shares_of
 from ..kernels._launch import array_module
@@ -140,9 +140,9 @@ def build_index(
     list of Index
         Its parts; one, where postings fit in memory.
     """
-    wanted = _SpooledRows(spool, spool_rows, in_order_of(spool_rows, members))
+    wanted = _Members(spool, spool_rows, in_order_of(spool_rows, members), measure, threshold, runtime)
     with Postings(spool.folder, runtime.shares.postings) as postings:
-        known = _add_postings(postings, wanted, sets, measure, threshold, clock, runtime)
+        known = wanted.add_postings(postings, sets, clock)
         needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
         ends = KnownSets(*map(runtime.put, known)), runtime.put(needed), measure.both_sizes
         made = (
@@ -208,53 +208,80 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
     ]
 
 
-class _SpooledRows(NamedTuple):
-    """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles."""
+class _Members(NamedTuple):
+    """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles, and their join."""
 
     spool: Rows
     spool_rows: np.ndarray
     in_file: np.ndarray
+    measure: JoinMeasure
+    threshold: float
+    runtime: Runtime
+
+    def table(self) -> Any:
+        """Return the table that counts the shingles of these rows."""
+        return rarity_table(self.spool, self.spool_rows[self.in_file], self.runtime)
+
+    def parts(self) -> list[Span]:
+        """Divide the rows into parts whose sets can be made at once."""
+        return spool_parts(self.spool, self.spool_rows[self.in_file], self.runtime.shares.sorted)
 
     def of(self, part: Span) -> tuple[np.ndarray, Ragged]:
         """Return some rows and their shingles."""
         rows = self.in_file[part.rows]
         return rows, self.spool.gather(self.spool_rows[rows])
 
-
-def _add_postings(
-    postings: Postings,
-    members: _SpooledRows,
-    sets: Rows,
-    measure: JoinMeasure,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
-) -> KnownSets:
-    """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
-    spool, rows_in_spool = members.spool, members.spool_rows[members.in_file]
-    parts = spool_parts(spool, rows_in_spool, runtime.shares.sorted)
-    table = rarity_table(spool, rows_in_spool, runtime)
-    take = partial(_taken, members, table, measure, threshold, runtime)
-    marks = no_marks(table[0]) if measure.directed else None
-    passes = 1 if marks is None else 2
-    done, known = 0, SetCollector(len(members.spool_rows), threshold, measure.both_sizes)
-    for rows, shingles, entries, sets_of_part in runtime.map(take, parts):
-        postings.add(shingles, entries)
-        if marks is None:
-            known.add(rows, sets_of_part, runtime)
-            sets.append(sets_of_part)
-        else:
-            runtime.run(mark, marks, shingles)
-        done += len(rows)
-        clock.report("index", done // passes, len(members.in_file))
-    if marks is not None:
-        contain = partial(_containing, members, table, marks, threshold, runtime)
-        for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
+    def add_postings(self, postings: Postings, sets: Rows, clock: Clock) -> KnownSets:
+        """Add the postings of all rows, in the order of the spool; return what is known of each row's set."""
+        parts, table = self.parts(), self.table()
+        marks = no_marks(table[0]) if self.measure.directed else None
+        passes = 1 if marks is None else 2
+        done, known = 0, SetCollector(len(self.spool_rows), self.threshold, self.measure.both_sizes)
+        for rows, shingles, entries, sets_of_part in self.runtime.map(partial(self.taken, table), parts):
             postings.add(shingles, entries)
-            known.add(rows, sets_of_part, runtime)
+            if marks is None:
+                known.add(rows, sets_of_part, self.runtime)
+                sets.append(sets_of_part)
+            else:
+                self.runtime.run(mark, marks, shingles)
             done += len(rows)
-            clock.report("index", done // passes, len(members.in_file))
-    return known.known()
+            clock.report("index", done // passes, len(self.in_file))
+        if marks is not None:
+            contain = partial(self.containing, table, marks)
+            for rows, shingles, entries, sets_of_part in self.runtime.map(contain, parts):
+                postings.add(shingles, entries)
+                known.add(rows, sets_of_part, self.runtime)
+                done += len(rows)
+                clock.report("index", done // passes, len(self.in_file))
+        return known.known()
+
+    def taken(self, table: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
+        """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
+        rows, shingles = self.of(part)
+        put = self.runtime.put(rows)
+        return rows, *prefixes_of(shingles, put, table, self.measure, self.threshold, self.runtime)
+
+    def containing(self, table: Any, marks: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
+        """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets
+        wait."""
+        rows, sets = self.of(part)
+        contain = kernel(containers, self.runtime.backend)
+        put = self.runtime.put(rows)
+        return rows, *contain(sets.values, sets.offsets, put, *table, marks, self.threshold), sets
+
+
+def prefixes_of(
+    shingles: Ragged, rows: Any, table: Any, measure: JoinMeasure, threshold: float, runtime: Runtime
+) -> tuple[Any, Any, Ragged]:
+    """Return the shingles and the entries of the postings of documents, and the sets of those that have postings."""
+    take = kernel(prefixes, runtime.backend)
+    found, entries, sizes, elements = take(
+        shingles.values, shingles.offsets, rows, *table, threshold, measure.both_sizes
+    )
+    if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
+        entries &= ~LONG
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
+    return found, entries, Ragged(elements, ends)
 
 
 def no_marks(counters: Any) -> Any:
@@ -267,20 +294,9 @@ def mark(marks: Any, shingles: Any) -> None:
     marks[(shingles >> rarity.shift_of(marks)).astype(np.int64)] = 1
 
 
-def _containing(
-    members: _SpooledRows, table: Any, marks: Any, threshold: float, runtime: Runtime, part: Span
-) -> tuple[np.ndarray, Any, Any, Ragged]:
-    """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets wait."""
-    rows, sets = members.of(part)
-    contain = kernel(containers, runtime.backend)
-    return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
-
-
-def spool_parts(spool: Rows, spool_rows: np.ndarray, most: int) -> list[Span]:
+def spool_parts(spool: Rows, spool_rows: np.ndarray, most: int, kind: str = "documents") -> list[Span]:
     """Divide some rows of a spool into parts of about `most` bytes, or of one row."""
-    weights = 8 * np.diff(spool.offsets)[spool_rows]
-    ends = Span.of_sizes(weights).ends
-    return [Span(ends, *bounds, "documents") for bounds in spans(weights, most)]
+    return Span.divided(8 * np.diff(spool.offsets)[spool_rows], most, kind)
 
 
 def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
@@ -318,21 +334,6 @@ def rarity_table(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> Any:
 
     parts = spool_parts(spool, spool_rows, max(runtime.shares.sorted, runtime.shares.postings // COUNTED))
     return runtime.fold(gathered, count, runtime.run(run, np.empty(0, np.uint64), bits), parts)
-
-
-def _taken(
-    members: _SpooledRows, table: Any, measure: JoinMeasure, threshold: float, runtime: Runtime, part: Span
-) -> tuple[np.ndarray, Any, Any, Ragged]:
-    """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
-    rows, shingles = members.of(part)
-    take = kernel(prefixes, runtime.backend)
-    found, entries, sizes, elements = take(
-        shingles.values, shingles.offsets, runtime.put(rows), *table, threshold, measure.both_sizes
-    )
-    if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
-        entries &= ~LONG
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
-    return rows, found, entries, Ragged(elements, ends)
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
@@ -443,7 +444,7 @@ def meet(
     weights = np.ones(len(rows), np.int64)
     for part in parts if expected is None or expected > LOOKS else []:
         weights += np.minimum(runtime.fetch(runtime.run(_entries_met, part, rows)), SCAN * np.maximum(stop - first, 1))
-    ends = Span.of_sizes(np.maximum(weights, LOOKS * most // listed)).ends
+    parts_of_rows = Span.divided(np.maximum(weights, LOOKS * most // listed), LOOKS, "documents")
 
     def probe(span: Span) -> Met:
         asked = rows[span.rows]
@@ -454,7 +455,7 @@ def meet(
         candidates, counts = _first_of([(each[0], np.diff(each[1])) for each in fetched], most)
         return Met(asked, candidates, counts, looks)
 
-    return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(np.diff(ends), LOOKS)))
+    return runtime.map(probe, parts_of_rows)
 
 
 def _entries_met(part: PostingsIndex, rows: np.ndarray) -> Any:
@@ -546,15 +547,16 @@ def commonest(
     meeting = [_comparisons(part, runtime) for part in index]
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
-    in_file = in_order_of(spool_rows, members)
-    table = rarity_table(spool, spool_rows[in_file], runtime)
+    indexed = _Members(spool, spool_rows, in_order_of(spool_rows, members), measure, threshold, runtime)
+    table = indexed.table()
     found = []
     for _, number, run in sorted(best)[:most]:
         begin, end = runtime.fetch(index[number].starts[run : run + 2]).tolist()
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
-        (part,) = spool_parts(spool, spool_rows[row], runtime.shares.sorted)
-        _, shingles, theirs, *_ = _taken(_SpooledRows(spool, spool_rows, row), table, measure, threshold, runtime, part)
+        one = indexed._replace(in_file=row)
+        (part,) = one.parts()
+        _, shingles, theirs, *_ = one.taken(table, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
     return found

@@ -12,7 +12,7 @@ from .. import theory
 from ..data import Pairs, Ragged
 from ..engine.arrays import same_device
 from ..engine.choice import kernel
-from ..engine.pieces import Span, spans
+from ..engine.pieces import Span
 from ..kernels import overlap
 from ..kernels._gf2 import mix64_all
 from ..methods.contract import Join, Sketch
@@ -237,8 +237,7 @@ class SampledSearch(NamedTuple):
             order.
         """
         weights = 8 * sizes + 4 * len(self.sample.rows)  # its shingles and, on a GPU, a row of shared counts
-        ends = Span.of_sizes(weights).ends
-        parts = (Span(ends, *bounds, "documents of the check") for bounds in spans(weights, self.runtime.shares.sets))
+        parts = Span.divided(weights, self.runtime.shares.sets, "documents of the check")
         for found in self.runtime.map(partial(self._among, take), parts):
             self.nearest.add(*found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,12 @@ from ..data import Pairs, Ragged
 from ..engine.choice import kernel
 from ..engine.clock import Clock
 from ..engine.contract import Rows, Runtime
-from ..engine.pieces import Numbers, Span, spans
+from ..engine.pieces import Numbers, Span
 from ..kernels import components, resemblance
 from ..kernels._launch import array_module
 from ..kernels._sort import in_order
 from ..methods.measures import Measure, worth
+from .joining import spool_parts
 
 
 class Verified(NamedTuple):
@@ -60,10 +60,11 @@ def verify_spooled(
     """
     rows = _rows_of(candidates, spool_rows, runtime)
     with runtime.spool(spool.folder, runtime.shares.sets) as sets:
-        weights = Span.of_sizes(8 * _sizes(spool, spool_rows[rows]))
-        parts = (Span(weights.ends, *bounds, "sets") for bounds in spans(np.diff(weights.ends), runtime.shares.sorted))
-        prepare = partial(_prepared, spool, spool_rows[rows], measure, runtime.backend)
-        for made in runtime.map(prepare, parts):
+
+        def prepare(part: Span) -> Ragged:
+            return measure.prepared(spool.gather(spool_rows[rows[part.rows]]), runtime.backend)
+
+        for made in runtime.map(prepare, spool_parts(spool, spool_rows[rows], runtime.shares.sorted, "sets")):
             sets.append(made)
         set_rows = np.empty(len(spool_rows), np.int64)
         set_rows[rows] = np.arange(len(rows))
@@ -114,9 +115,38 @@ def verify_sets(
     rows = _rows_of(candidates, set_rows, runtime)
     place = np.empty(len(set_rows), np.int64)
     place[rows] = np.arange(len(rows))
-    place = runtime.put(place)
-    found = _compare_spooled(sets, set_rows[rows], place[left], place[right], measure, threshold, clock, runtime)
-    return at_least(threshold, left, right, found)
+    place, set_rows = runtime.put(place), set_rows[rows]
+    one, other = place[left], place[right]
+    held_bytes, sizes = runtime.shares.sets, _sizes(sets, set_rows)
+    if 8 * int(sizes.sum()) <= held_bytes:
+        found = runtime.run(worth, measure, sets.gather(set_rows), one, other, threshold, runtime.backend)
+        return at_least(threshold, left, right, found)
+    one, other = runtime.fetch(one), runtime.fetch(other)
+    found = np.full(len(one), -1.0)
+    pairs = measure.possible(sizes, one, other, threshold)
+    component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), one[pairs], other[pairs]))
+    # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
+    # read one after another.
+    tile = np.cumsum(sizes) // (held_bytes // 16)
+    # Pairs are in the order of their rows before.
+    key = component[other[pairs]] * (int(tile[-1]) + 1) + tile[other[pairs]]
+    pairs = pairs[in_order(key.astype(np.uint64))[1]]
+    bounds = resemblance.blocks_of_pairs(one[pairs], other[pairs], sizes, held_bytes // 8)
+    blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
+
+    def compare(block: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """Compare the pairs of a block; returns them and what they are worth, in host memory."""
+        some = block.numbers
+        own, at = np.unique(np.concatenate([one[some], other[some]]), return_inverse=True)
+        ends = at[: len(some)], at[len(some) :]
+        return some, runtime.fetch(measure.compare(sets.gather(set_rows[own]), *ends, threshold, runtime.backend))
+
+    done = 0
+    for block, measured in runtime.map(compare, blocks):
+        found[block] = measured
+        done += len(block)
+        clock.report("verify", done, len(pairs))
+    return at_least(threshold, left, right, runtime.put(found))
 
 
 def _rows_of(pairs: Pairs, spool_rows: np.ndarray, runtime: Runtime) -> np.ndarray:
@@ -137,58 +167,3 @@ def in_host_memory(verified: Verified, runtime: Runtime) -> Verified:
     """The same pairs, wherever they were."""
     pairs = Pairs(runtime.fetch(verified.pairs.left), runtime.fetch(verified.pairs.right))
     return Verified(pairs, runtime.fetch(verified.resemblance))
-
-
-def _prepared(spool: Rows, spool_rows: np.ndarray, measure: Measure, backend: str, part: Span) -> Ragged:
-    return measure.prepared(spool.gather(spool_rows[part.rows]), backend)
-
-
-def _compare_spooled(
-    sets: Rows,
-    set_rows: np.ndarray,
-    left: Any,
-    right: Any,
-    measure: Measure,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
-) -> Any:
-    """Like `worth`, for what waits in a spool."""
-    held_bytes, sizes = runtime.shares.sets, _sizes(sets, set_rows)
-    if 8 * int(sizes.sum()) <= held_bytes:
-        return runtime.run(worth, measure, sets.gather(set_rows), left, right, threshold, runtime.backend)
-    left, right = runtime.fetch(left), runtime.fetch(right)
-    found = np.full(len(left), -1.0)
-    pairs = measure.possible(sizes, left, right, threshold)
-    component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
-    # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
-    # read one after another.
-    tile = np.cumsum(sizes) // (held_bytes // 16)
-    # Pairs are in the order of their rows before.
-    key = component[right[pairs]] * (int(tile[-1]) + 1) + tile[right[pairs]]
-    pairs = pairs[in_order(key.astype(np.uint64))[1]]
-    bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
-    blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
-    compare, done = partial(_compare_block, sets, set_rows, left, right, measure, threshold, runtime), 0
-    for block, measured in runtime.map(compare, blocks):
-        found[block] = measured
-        done += len(block)
-        clock.report("verify", done, len(pairs))
-    return runtime.put(found)
-
-
-def _compare_block(
-    sets: Rows,
-    set_rows: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    measure: Measure,
-    threshold: float,
-    runtime: Runtime,
-    block: Numbers,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the pairs of a block; returns them and what they are worth, in host memory."""
-    pairs = block.numbers
-    rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
-    left, right = at[: len(pairs)], at[len(pairs) :]
-    return pairs, runtime.fetch(measure.compare(sets.gather(set_rows[rows]), left, right, threshold, runtime.backend))

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel
+from neardup_gpu.kernels import bitmaps, containers, rarity, runs as runs_kernel
 from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.bitmaps import num_words
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
@@ -48,7 +48,7 @@ from neardup_gpu.kernels.setjoin import WIDTH_BITS
 from ..data import Ragged
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
-from ..engine.pieces import Span, spans
+from ..engine.pieces import Span
 from ..stages.joining import (
     LISTED,
     KnownSets,
@@ -57,6 +57,7 @@ from ..stages.joining import (
     meet,
     meetings,
     no_marks,
+    prefixes_of,
     rows_of_entries,
 )
 from ..stages.partners import MOST_ASKED
@@ -296,12 +297,7 @@ def postings(
     def take_part(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
-        take = kernel(prefixes, runtime.backend)
-        found, entries, sizes, elements = take(some.values, some.offsets, rows, *table, threshold, measure.both_sizes)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
-        if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
-            entries &= ~LONG
-        sets = Ragged(elements, ends)
+        found, entries, sets = prefixes_of(some, rows, table, measure, threshold, runtime)
         return _posted(found, entries, ranks[part.rows], sets, (threshold, measure.both_sizes), ranges, runtime)
 
     return _all_by_range(runtime.map(take_part, _parts(shingles, runtime)))
@@ -331,11 +327,9 @@ def containing(
     return _all_by_range(runtime.map(take, _parts(sets, runtime)))
 
 
-def _parts(shingles: Ragged, runtime: Runtime) -> Iterator[Span]:
+def _parts(shingles: Ragged, runtime: Runtime) -> list[Span]:
     """Documents in parts whose sets can be made at once."""
-    weights = 8 * runtime.fetch(shingles.sizes)
-    ends = Span.of_sizes(weights).ends
-    return (Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted))
+    return Span.divided(8 * runtime.fetch(shingles.sizes), runtime.shares.sorted, "documents")
 
 
 def _rows(shingles: Ragged, part: Span) -> Ragged:

@@ -24,13 +24,13 @@ from versions import corpus, families
 
 from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, SimHash, dedup, stages
 from neardup_gpu.data import Ragged
+from neardup_gpu.engine import pieces
 from neardup_gpu.engine.arrays import Fetching
 from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.engine.pieces import spans
 from neardup_gpu.jobs import sketch_jobs
 from neardup_gpu.kernels import _constants, _launch as launch, tokens
 from neardup_gpu.sketches import sketch
-from neardup_gpu.stages import joining
 from neardup_gpu.stages.sketching import Sketcher
 from neardup_gpu.store.postings import Postings
 
@@ -183,7 +183,7 @@ def test_a_block_of_estimates_waits_rarely(gpu, tmp_path, monkeypatch, method):
 @pytest.mark.parametrize(("method", "most"), [("exact", 4), ("containment", 4)])
 def test_a_part_of_the_index_waits_four_times(gpu, monkeypatch, method, most):
     """Three times for prefixes, and once for bitmaps. By containment a second pass over the parts looks at elements."""
-    monkeypatch.setattr(joining, "spans", lambda weights, _: spans(weights, 3000))
+    monkeypatch.setattr(pieces, "spans", lambda weights, _: spans(weights, 3000))
     waits, add = [], Postings.add
 
     def noted(self, *arrays):
