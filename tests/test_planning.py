@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grids import some
+from stored_files import num_bytes
 
 from neardup_gpu import BottomK, MinHash, Recipe, SimHash, Unit
 from neardup_gpu.data import Ragged
@@ -47,7 +48,7 @@ def values_of(place: Place, file: Exchange) -> tuple[int, int, int, int]:
         for batch in read_partition(place, names, partition):
             rows += batch.num_rows
             values += sum(map(rates.bytes_of, batch.columns))
-    return rows, values, sum(place.size(name) for name in names), len(names)
+    return rows, values, sum(num_bytes(place, name) for name in names), len(names)
 
 
 @pytest.mark.parametrize("spool", [False, True])

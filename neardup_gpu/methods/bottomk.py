@@ -205,7 +205,7 @@ class BottomK(OnePermutation):
         >>> BottomK(s=3, leading=2).keys(np.array([[5, 6, 7]], np.uint64))
         array([[5, 6]], dtype=uint64)
         """
-        sketches = checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
+        sketches = self._checked_sketches(sketches)
         salt = one_draw(checks.seed(seed), "groups")
         if self.candidates == "leading":
             return sketches[:, : self._leading()].copy()
@@ -230,10 +230,7 @@ class BottomK(OnePermutation):
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
-        hint = "as BottomK.sketch gives"
-        rows = [
-            choice.to_host(checks.array("sketches", each, np.uint64, (None, self.s), hint=hint)) for each in sketches
-        ]
+        rows = [choice.to_host(self._checked_sketches(each)) for each in sketches]
         joined = np.sort(np.concatenate(rows, axis=1), axis=1)
         joined[:, 1:][joined[:, 1:] == joined[:, :-1]] = kernels.bottomk.EMPTY
         joined.sort(axis=1)
@@ -267,9 +264,7 @@ class BottomK(OnePermutation):
         >>> BottomK(s=3).union_sizes(np.array([[1, 2, 2**63], [1, 2, 2**64 - 1]], np.uint64))
         array([4., 2.])
         """
-        sketches = choice.to_host(
-            checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
-        )
+        sketches = choice.to_host(self._checked_sketches(sketches))
         number = (sketches != kernels.bottomk.EMPTY).sum(axis=1).astype(np.float64)
         if self.s == 1:
             return np.where(number < 1, number, np.nan)
@@ -312,6 +307,9 @@ class BottomK(OnePermutation):
         if ((sketches[:, 1:] <= sketches[:, :-1]) & (sketches[:, 1:] != kernels.bottomk.EMPTY)).any():
             raise DamagedError("column 'smallest' holds no bottom-k sketches of its recipe; sketch it again")
         return sketches, self.keys(sketches)
+
+    def _checked_sketches(self, sketches: Any) -> Any:
+        return checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
 
     def _least(self) -> int:
         return self.shared_groups or 1

@@ -429,6 +429,11 @@ class Sketch(Method):
         every = np.ones(number, bool) if present is None else present
         return checks.array("present", every, bool, (number,), hint="one for each document")
 
+    def _checked_keys(self, keys: Any, made_by: str = "keys") -> Any:
+        """Return keys, checked; `made_by` is the name of the method that returns them."""
+        shape = (None, self.key_columns) if self.key_columns else (None,)
+        return checks.array("keys", keys, np.uint64, shape, hint=f"as {type(self).__name__}.{made_by} gives")
+
     def _checked_limits(self) -> dict[str, int]:
         """Return the limits of buckets, checked."""
         least = {"bucket_limit": 2, "bucket_probe": 1}

@@ -113,7 +113,7 @@ class OnePermutation(Sketch):
         (array([0]), array([1]))
         """
         checks.seed(seed)
-        keys = self._keys(keys)
+        keys = self._checked_keys(keys)
         launch.check_rows(keys.size, "elements")
         present = self._present(present, len(keys))
         rows = unpadded(_each_once(keys), present)
@@ -172,7 +172,7 @@ class OnePermutation(Sketch):
         [[5, 6], [6]]
         """
         checks.seed(seed)
-        keys, least = _each_once(self._keys(choice.to_host(keys))), self._least()
+        keys, least = _each_once(self._checked_keys(choice.to_host(keys))), self._least()
         needed = np.minimum((keys != kernels.groups.EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
         for column in keys.T:
             rows = np.flatnonzero(column != kernels.groups.EMPTY)
@@ -199,10 +199,6 @@ class OnePermutation(Sketch):
         """Estimate resemblance: the share of the sampled union that both sketches have; NaN if it is empty."""
         found = self.sampled(sketches, left, right)
         return shares(found.both, found.left + found.right - found.both, found.whole)
-
-    def _keys(self, keys: Any) -> Any:
-        hint = f"as {type(self).__name__}.keys gives"
-        return checks.array("keys", keys, "uint64", (None, self.key_columns), hint=hint)
 
     def _least(self) -> int:
         """The number of keys that candidates share."""

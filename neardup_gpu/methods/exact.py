@@ -35,7 +35,6 @@ class Exact(Join):
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that joins stored sets by their prefixes, or looks up equal units."""
-        from .finding.equal import ByEquality
-        from .finding.exact import ByPrefixes
+        from .finding.exact import ByEquality, ByPrefixes
 
         return ByEquality(recipe, keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)

@@ -123,13 +123,9 @@ class Frequencies:
         held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
         return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed), elements)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """32 hexadecimal digits that identify the frequencies in a recipe."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         of = "" if self.elements == "tokens" else f"{self.elements} "
         found = hashlib.blake2b(f"{of}{self.num_documents} {self.seed} ".encode(), digest_size=16)
         for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):

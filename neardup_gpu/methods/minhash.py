@@ -583,8 +583,7 @@ class MinHash(WeighingSketch):
         """
         if hasattr(keys, "shape"):
             launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
-        shape, hint = (None, self._settled().k), "as MinHash.keys gives"
-        keys = checks.array("keys", keys, np.uint64, shape, hint=hint)
+        keys = self._checked_keys(keys)
         present = self._present(present, len(keys))
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
@@ -651,9 +650,7 @@ class MinHash(WeighingSketch):
         >>> [bool(found.values[0] == found.values[1]) for found in MinHash(k=2, s=2).entries(keys, 2)]
         [True, False]
         """
-        keys = checks.array(
-            "keys", choice.to_host(keys), np.uint64, (None, self._settled().k), hint="as MinHash.keys gives"
-        )
+        keys = self._checked_keys(choice.to_host(keys))
         modulus, rows = polynomial(checks.seed(seed), "pair keys"), np.arange(len(keys))
         tables = kernels._buckets.keys_of_tables(np.ascontiguousarray(keys), self.filter.r, modulus)
         for table in self.tasks():

@@ -334,8 +334,7 @@ class SimHash(WeighingSketch):
         checks.seed(seed)
         if hasattr(keys, "shape"):
             launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
-        shape = (None, 2) if self.bits == 128 else (None,)
-        keys = checks.array("keys", keys, np.uint64, shape, hint="as SimHash.sketch gives")
+        keys = self._checked_keys(keys, "sketch")
         present = self._present(present, len(keys))
         placed = launch.on_device if choice.resolve(backend) == "gpu" else choice.to_host
         keys, present = placed(keys), placed(present)
@@ -407,8 +406,7 @@ class SimHash(WeighingSketch):
         [[7, 5], [7, 5]]
         """
         checks.seed(seed)
-        shape = (None, 2) if self.bits == 128 else (None,)
-        keys = checks.array("keys", choice.to_host(keys), np.uint64, shape, hint="as SimHash.sketch gives")
+        keys = self._checked_keys(choice.to_host(keys), "sketch")
         rows = np.arange(len(keys))
         for table in range(len(self.buckets(num_rows).masks)):
             yield Entries(table, keys, rows)

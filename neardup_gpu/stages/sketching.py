@@ -99,15 +99,12 @@ class SketchStore(Protocol):
     @property
     def full(self) -> bool:
         """Whether enough rows are gathered to be written."""
-        ...
 
     def add(self, **columns: Any) -> None:
         """Add rows to some columns."""
-        ...
 
     def write(self, recipe: Recipe) -> None:
         """Write the rows whose sketches are there."""
-        ...
 
 
 class Sketched(NamedTuple):

@@ -445,11 +445,6 @@ class ArraysFile:
         if self._memory.size() < len(self._bytes):
             raise self._kind.cut_short(self.path)
 
-    @property
-    def verified(self) -> bool:
-        """Whether all of the file was compared and is as it was written."""
-        return self.num_left == 0
-
     def verify(self, name: str, starts: np.ndarray | None = None, stops: np.ndarray | None = None) -> None:
         """Compare what a caller is about to read with its checksums: all of an array, or some runs of its values.
 

@@ -44,7 +44,6 @@ _BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
 _BATCH_BYTES = 16 << 20  # of rows in a record batch, about
 MOST_OPEN = 256
 """Files that `Exchanges` holds open."""
-_MOST_LISTED = 1024  # partitions whose rows `Exchanged` lists
 _HELD_BYTES = 24 << 20  # of record batches that `read_arrays` holds until it knows how long its arrays are
 
 
@@ -68,15 +67,12 @@ class Exchanged:
         Bytes of the file.
     checksum : str
         Checksum of the index, and so of all that is read of the file: 16 hexadecimal digits.
-    rows : list of int or None
-        Rows of each partition; None if there are more than 1,024 partitions.
     """
 
     name: str
     num_rows: int
     num_bytes: int
     checksum: str
-    rows: list[int] | None
 
 
 @dataclass(frozen=True)
@@ -287,12 +283,7 @@ class ExchangeWriter:
         found = checksum(schema, runs.tobytes(), fields)
         for part in (_END_OF_STREAM, schema, runs.tobytes(), fields + _CHECKSUM.pack(found)):
             self._write(part)
-        rows = None
-        if self.num_partitions <= _MOST_LISTED:
-            listed = np.zeros(self.num_partitions, np.int64)
-            np.add.at(listed, runs["partition"], runs["num_rows"])
-            rows = listed.tolist()
-        return Exchanged(self._name, int(runs["num_rows"].sum()), self._position, f"{found:016x}", rows)
+        return Exchanged(self._name, int(runs["num_rows"].sum()), self._position, f"{found:016x}")
 
     def _write(self, data: Any) -> None:
         self._file.write(data)

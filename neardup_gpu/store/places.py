@@ -3,8 +3,8 @@
     place = Place.of("s3://bucket/work")
     with place.write("sketch/0") as file:
         file.write(b"...")
-    place.names("sketch")
-    ['sketch/0']
+    place.entries()
+    ['sketch']
 
 A file has its name as a whole or not at all. On this machine it is written under a hidden name, which ends in
 ``.partial``, synced and renamed; what a killed process leaves has such a name, and is never taken for a file. In a
@@ -172,39 +172,23 @@ class Place:
             with self.reading(name):
                 folder, last = self._on_this_machine(name)
                 return folder.is_file(last)
-        return self._info(name).type == fs.FileType.File
+        with self.reading(name):
+            self._forget_listings()
+            return self._opened[0].get_file_info(self._path(name)).type == fs.FileType.File
 
-    def size(self, name: str) -> int:
-        """Bytes of a file.
+    def entries(self) -> list[str]:
+        """Return the names of the files and folders in the place, sorted, but hidden ones; none if there is no place.
 
         Raises
         ------
-        NoSuchFileError
-            If there is none.
         InputError
-            If that is unknown.
+            If the place cannot be listed.
         """
-        if self.folder is not None:
-            with self.reading(name):
-                folder, last = self._on_this_machine(name)
-                return folder.size(last)
-        info = self._info(name)
-        if info.type != fs.FileType.File:
-            raise self._missing(name)
-        return info.size
-
-    def names(self, folder: str = "") -> list[str]:
-        """Names of the files in the place, or in a folder of it, sorted; none where there is no such folder.
-
-        Names of a folder begin with its name, as the other methods take them. Raises InputError where the folder cannot
-        be listed.
-        """
-        files = [info.base_name for info in self._listed(folder) if info.type == fs.FileType.File]
-        return sorted(f"{folder}/{name}" if folder else name for name in files)
-
-    def entries(self) -> list[str]:
-        """Names of all files and folders in the place, sorted, but hidden ones; raises InputError as `names` does."""
-        return sorted(info.base_name for info in self._listed(""))
+        system, path = self._opened
+        with self.reading(""):
+            self._forget_listings()
+            found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return sorted(info.base_name for info in found if not info.base_name.startswith("."))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there; raises OutputError if that fails."""
@@ -266,24 +250,6 @@ class Place:
         """The path of a file within the file system."""
         folder, slash, last = name.rpartition("/")
         return f"{self._opened[1]}/{_checked(folder) + slash if slash else ''}{_checked(last)}"
-
-    def _listed(self, folder: str) -> list[fs.FileInfo]:
-        """Names in the place, or in a folder of it, that are not hidden."""
-        system, path = self._opened
-        with self._failing(folder, InputError):
-            if self.folder is not None and folder:
-                with contextlib.suppress(FileNotFoundError):
-                    Folder(self.folder, _checked(folder)).names()  # an error where it is a link
-            self._forget_listings()
-            base = self._path(folder) if folder else path
-            found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
-        return [info for info in found if not info.base_name.startswith(".")]
-
-    def _info(self, name: str) -> fs.FileInfo:
-        system, _ = self._opened
-        with self.reading(name):
-            self._forget_listings()
-            return system.get_file_info(self._path(name))
 
     def _forget_listings(self) -> None:
         """Let a store be listed again: file systems of fsspec may remember what they listed."""

@@ -139,29 +139,23 @@ class StoredSegment(Protocol):
     @property
     def first(self) -> int:
         """The number from which its entries begin."""
-        ...
 
     @property
     def stop(self) -> int:
         """The number before which its entries end."""
-        ...
 
     @property
     def num_entries(self) -> int:
         """The number of its entries, dead ones included."""
-        ...
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return an array of the segment, verified."""
-        ...
 
     def some(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Return some rows of an array; only these are verified."""
-        ...
 
     def set_sizes(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of shingles of some entries."""
-        ...
 
     def probe(
         self,
@@ -174,13 +168,11 @@ class StoredSegment(Protocol):
         allowed: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return what the kernel `probe` finds in the tables of a name."""
-        ...
 
     def earlier(
         self, name: str, wanted: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return what `probe` would find before each of some entries of a segment in memory."""
-        ...
 
 
 class StoredEntries(Protocol):
@@ -195,37 +187,29 @@ class StoredEntries(Protocol):
     @property
     def segments(self) -> Sequence[StoredSegment]:
         """The segments."""
-        ...
 
     @property
     def new(self) -> StoredSegment | None:
         """The last segment, if it holds the documents that are looked up."""
-        ...
 
     @property
     def order(self) -> Order | None:
         """The order that all postings follow, if there are postings."""
-        ...
 
     def possible(self, name: str, queries: SortedQueries) -> list[SortedQueries]:
         """Return, for each stored segment, the queries that its Bloom filter cannot rule out."""
-        ...
 
     def sharing(self, name: str, query: np.ndarray, r: int) -> list[int]:
         """Return the numbers of the segments whose tables of a name have r keys of one query."""
-        ...
 
     def located(self, entries: np.ndarray) -> Iterator[tuple[StoredSegment, np.ndarray, np.ndarray]]:
         """Yield (segment, positions among `entries`, rows in the segment) for each segment that stores some of them."""
-        ...
 
     def same_words(self, hashes: np.ndarray) -> np.ndarray:
         """Return the live entry of each word sequence, given by its 128 bits; -1 where there is none."""
-        ...
 
     def sketches_of(self, entries: np.ndarray) -> np.ndarray:
         """Return the stored sketches of some entries."""
-        ...
 
 
 class Finder(ABC):

@@ -2,6 +2,9 @@
 
 No pair at the threshold is missed: `kernels/prefixes.py` has the proof, for any order that all sets share. `dedup`
 skips shingles that one document alone has; here nothing is skipped, as the next document may have them.
+
+With a threshold of 1, only units of equal tokens are alike. Equal units are members of one entry, so entries are never
+alike, and only a query has to be looked up, in the table of word hashes that every index has.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
-from .by_segment import by_segment, sorted_table
+from .by_segment import by_segment, found_of, sorted_table
 from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
@@ -115,3 +118,18 @@ class ByPrefixes(Finder):
             return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
 
         return by_segment(snapshot, reach, search)
+
+
+class ByEquality(Finder):
+    """Find the entry of equal words of each query; there are no tables."""
+
+    least: float | None = 1.0
+
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+        """Return the entry of equal words of each query; new entries have none."""
+        first, stop, *_ = reach
+        if snapshot.new is not None or not len(first):
+            return found_of([])
+        found = snapshot.same_words(np.ascontiguousarray(sketches.hashes))
+        queries = np.flatnonzero((found >= first) & (found < stop))
+        return FoundEntries(queries, found[queries])
