@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -102,6 +103,18 @@ def spans(weights: np.ndarray, most: int) -> list[tuple[int, int]]:
         return []
     breaks = np.flatnonzero(marks[1:] != marks[:-1]) + 1
     return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(marks)], strict=True))
+
+
+def runs_within(bounds: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of rows that hold at most `most` together, or one row that holds more: first row and last row + 1.
+
+    `bounds` has what the rows before each row hold, and at the end what all rows hold.
+    """
+    first = 0
+    while first < len(bounds) - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1)
+        yield first, last
+        first = last
 
 
 @dataclass(frozen=True, eq=False)

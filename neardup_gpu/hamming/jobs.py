@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from ..store.spool import Spool
 from . import joins, near_pairs
 from .files import Chunk, FingerprintFiles, Paths
 from .index import HammingIndex
-from .joins import CHUNK_BYTES, Matches
+from .joins import CHUNK_BYTES
 from .members import slices
 from .recipes import MatchSettings, check_queries, check_recipes, schema_with
 from .sorted_runs import SortedRuns
@@ -39,6 +40,8 @@ from .values import as_fingerprints, hexadecimal, parse_fingerprint
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table that is written at once, so that their ids stay below 2 GB
 WRITE_BYTES = 1 << 28  # of the same, and of the ids that an index answers with
+
+Write = Callable[[list[pa.Array]], None]
 
 
 @contextlib.contextmanager
@@ -106,7 +109,7 @@ def build(
     tables, clock = options_of(TableOptions, tables), Clock(progress)
     budget = math.inf if tables.table_memory is None else parse_size(tables.table_memory, "table_memory")
     source = options_of(FingerprintColumns, columns).open(fingerprints)
-    settings = MatchSettings.of(source.recipe, source.bits, radius)
+    settings = MatchSettings.of(source.recipe, source.bits, asdict(Near(radius=radius)))
     design = _asked_design(source.bits, settings.radius, tables.num_tables, tables.leading_bits)
     with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
         assert file is not None
@@ -231,8 +234,8 @@ def query(
         counts = {"queries": 0, "null": 0, "answered": 0, "matches": 0}
         with clock.stage("query"), _writer(file, schema, show) as write:
             for chunk in chunks:
-                for table in _answers(opened, chunk, radius, query.nearest, schema, counts):
-                    write(table)
+                for found in _answers(opened, chunk, radius, query.nearest, counts):
+                    write(found)
                 clock.report("query", counts["queries"], _of(source, counts["queries"]))
     facts = {"fingerprints": len(opened), "bits": opened.design.bits, "radius": radius, "recipe": recipe}
     return {**counts, **facts, "backend": job.backend, "timings": clock.seconds}
@@ -254,13 +257,12 @@ def _queries(
 
 
 def _answers(
-    index: HammingIndex, chunk: Chunk, radius: int, nearest: int | None, schema: pa.Schema, counts: dict[str, int]
-) -> Iterator[pa.Table]:
-    """The answers of an index to a chunk of queries, as tables of bounded size; adds to `counts`."""
+    index: HammingIndex, chunk: Chunk, radius: int, nearest: int | None, counts: dict[str, int]
+) -> Iterator[list[pa.Array]]:
+    """Yield the answers of an index to a chunk of queries, as columns of bounded size; add to `counts`."""
     for asking, row, distance in index.parts(chunk.fingerprints, radius, nearest):
         for part in _slices_to_write(index, row):
-            columns = [chunk.ids.take(arrow(asking[part])), _ids_of(index, row[part]), arrow(distance[part])]
-            yield pa.table(columns, schema=schema)
+            yield [chunk.ids.take(arrow(asking[part])), _ids_of(index, row[part]), arrow(distance[part])]
         counts["answered"] += len(np.unique(asking))
         counts["matches"] += len(asking)
     counts["queries"] += len(chunk.ids)
@@ -339,28 +341,20 @@ def join(
             "length"
         )
     check_recipes(source.recipe, source.name, query_source.recipe, query_source.name)
-    settings = MatchSettings.of(
-        query_source.recipe, query_source.bits, near.radius, near.bucket_limit, near.bucket_probe
-    )
+    settings = MatchSettings.of(query_source.recipe, query_source.bits, asdict(near))
     recipe = settings.described(query_source.recipe, query_source.bits)
     with _job(output, overwrite, [*source.files, *query_source.files], engine) as (file, job):
         with clock.stage("read"):
             rows = _read(query_source, clock)
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
         with clock.stage("match"), _writer(file, schema) as write:
-            counts = _scan_files(source, rows, settings, write, schema, clock, job.backend)
+            counts = _scan_files(source, rows, settings, write, clock, job.backend)
     facts = {"bits": source.bits, "radius": settings.radius, "recipe": recipe}
     return {**counts, **facts, "backend": job.backend, "timings": clock.seconds}
 
 
 def _scan_files(
-    source: FingerprintFiles,
-    queries: Chunk,
-    settings: MatchSettings,
-    write: Callable[[pa.Table], None],
-    schema: pa.Schema,
-    clock: Clock,
-    backend: Backend,
+    source: FingerprintFiles, queries: Chunk, settings: MatchSettings, write: Write, clock: Clock, backend: Backend
 ) -> dict[str, int]:
     """Write the matches of existing fingerprints, read chunk by chunk; returns the counts."""
     chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # the scanned chunk, and its first row
@@ -376,29 +370,16 @@ def _scan_files(
             clock.report("match", start, _of(source, start))
 
     counts = {"pairs": 0, "large_buckets": 0, "uncompared_pairs": 0}
-    limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
-    for found in joins.scan(chunks(), queries.fingerprints, settings.radius, **limits, backend=backend):
-        _write_matches(found, chunk, start, queries, write, schema)
+    for found in joins.scan(chunks(), queries.fingerprints, **asdict(settings), backend=backend):
+        for part in _parts(len(found.row)):
+            left, right = chunk.ids.take(arrow(found.row[part] - start)), queries.ids.take(arrow(found.query[part]))
+            write([left, right, arrow(found.distance[part])])
         matched[found.query] = True
         counts["pairs"] += len(found.row)
         counts["large_buckets"] += int(found.num_large)
         counts["uncompared_pairs"] += int(found.num_uncompared)
     sizes = {"existing": start, "queries": len(queries.ids), "null": num_null, "matched": int(matched.sum())}
     return {**sizes, **counts}
-
-
-def _write_matches(
-    found: Matches,
-    chunk: Chunk,
-    start: int,
-    queries: Chunk,
-    write: Callable[[pa.Table], None],
-    schema: pa.Schema,
-) -> None:
-    """Write the matches of a chunk, whose first row is number `start`, with the ids of both sides."""
-    for part in _parts(len(found.row)):
-        left, right = chunk.ids.take(arrow(found.row[part] - start)), queries.ids.take(arrow(found.query[part]))
-        write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
 
 
 # -------------------------------------------------------------------------------------------------------------- pairs
@@ -449,7 +430,7 @@ def pairs(
     """
     clock, near = Clock(progress), options_of(Near, near)
     source = options_of(FingerprintColumns, columns).open(fingerprints)
-    settings = MatchSettings.of(source.recipe, source.bits, near.radius, near.bucket_limit, near.bucket_probe)
+    settings = MatchSettings.of(source.recipe, source.bits, asdict(near))
     recipe = settings.described(source.recipe, source.bits)
     temporary = as_engine(engine).temp_dir or Path(output).parent
     with _job(output, overwrite, source.files, engine) as (file, job), Spool(temporary) as spool:
@@ -457,9 +438,8 @@ def pairs(
             rows = _read(source, clock)
         values = as_fingerprints(rows.fingerprints, "fingerprints")
         with clock.stage("match"):
-            limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
             runs = SortedRuns(len(values), spool)
-            find = partial(near_pairs.add_pairs, values, settings.radius, runs, **limits, backend=job.backend)
+            find = partial(near_pairs.add_pairs, values, found=runs, **asdict(settings), backend=job.backend)
             clock.report("match", 0, len(values))
             found = job.run(find)
             clock.report("match", len(values), len(values))
@@ -470,7 +450,7 @@ def pairs(
                 distance = distances(values, left, right)
                 for part in _parts(len(left)):
                     ids = (rows.ids.take(arrow(each[part])) for each in (left, right))
-                    write(pa.table([*ids, arrow(distance[part])], schema=schema))
+                    write([*ids, arrow(distance[part])])
     facts = {"bits": source.bits, "radius": settings.radius, "recipe": recipe}
     return {**_pairs_counts(found, rows, num_pairs), **facts, "backend": job.backend, "timings": clock.seconds}
 
@@ -517,13 +497,12 @@ def _parts(count: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def _writer(
-    path: Path | None, schema: pa.Schema, show: Callable[[pa.Table], None] | None = None
-) -> Iterator[Callable[[pa.Table], None]]:
-    """A function that adds tables to a Parquet file, if there is a path, and shows them, if there is `show`."""
+def _writer(path: Path | None, schema: pa.Schema, show: Callable[[pa.Table], None] | None = None) -> Iterator[Write]:
+    """Give a function that adds columns to a Parquet file, if there is a path, and shows them, if there is `show`."""
     with contextlib.nullcontext() if path is None else TableWriter(path, schema) as file:
 
-        def write(table: pa.Table) -> None:
+        def write(columns: list[pa.Array]) -> None:
+            table = pa.table(columns, schema=schema)
             if file is not None:
                 file.write(table)
             if show is not None:

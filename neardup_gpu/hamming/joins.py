@@ -123,27 +123,20 @@ def scan(
         "probe": SORT,
         "bucket_limit": limits[0],
     }
-    design = given_or_cheapest(design, query_values, radius, **load)
-    return _scan(chunks, query_values, int(radius), design, limits, backend)
+    tables = given_or_cheapest(design, query_values, radius, **load)
 
+    def found_in_chunks() -> Iterator[Matches]:
+        distinct, members = Members.of(query_values, backend)
+        probe = _tables_to_probe(distinct, tables, int(radius), limits, backend)
+        start = 0
+        for chunk in chunks:
+            values = as_fingerprints(chunk, "a chunk", 64 * query_values.ndim)
+            for first, found in in_parts(probe, values):
+                for part in [found] if members is None else _expanded(found, members, *limits):
+                    yield part._replace(row=part.row + start + first)
+            start += len(values)
 
-def _scan(
-    chunks: Iterable[Fingerprints],
-    query_values: np.ndarray,
-    radius: int,
-    design: TableDesign,
-    limits: tuple[int, int],
-    backend: Backend | None,
-) -> Iterator[Matches]:
-    distinct, members = Members.of(query_values, backend)
-    probe = _tables_to_probe(distinct, design, radius, limits, backend)
-    start = 0
-    for chunk in chunks:
-        values = as_fingerprints(chunk, "a chunk", 64 * query_values.ndim)
-        for first, found in in_parts(probe, values):
-            for part in [found] if members is None else _expanded(found, members, *limits):
-                yield part._replace(row=part.row + start + first)
-        start += len(values)
+    return found_in_chunks()
 
 
 def _tables_to_probe(

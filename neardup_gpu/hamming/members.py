@@ -11,6 +11,7 @@ from neardup_gpu.kernels import identical
 from neardup_gpu.kernels._launch import to_host
 
 from ..engine.choice import kernel
+from ..engine.pieces import runs_within
 from ..records import dataclass
 from ..store.arrays import ArraysFile
 
@@ -138,9 +139,6 @@ def slices(owners: np.ndarray, sizes: np.ndarray, most: int | None = None) -> It
     """
     most = PART if most is None else most
     ends = np.flatnonzero(np.append(owners[1:] != owners[:-1], True)) + 1 if len(owners) else np.zeros(1, np.int64)
-    totals = np.cumsum(np.append(0, sizes))[ends]
-    at = start = done = 0
-    while at < len(ends):
-        at = max(at + 1, int(np.searchsorted(totals, done + most, "right")))
-        yield slice(start, int(ends[at - 1]))
-        start, done = int(ends[at - 1]), int(totals[at - 1])
+    bounds = np.append(0, ends)
+    for first, last in runs_within(np.cumsum(np.append(0, sizes))[bounds], most):
+        yield slice(int(bounds[first]), int(bounds[last]))

@@ -6,6 +6,7 @@ All that this package knows of recipes is here.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -139,15 +140,8 @@ class MatchSettings:
     bucket_probe: int
 
     @classmethod
-    def of(
-        cls,
-        recipe: Recipe | None,
-        bits: int,
-        radius: int | None,
-        bucket_limit: int | None = None,
-        bucket_probe: int | None = None,
-    ) -> MatchSettings:
-        """The settings for fingerprints of `bits` bits.
+    def of(cls, recipe: Recipe | None, bits: int, given: dict[str, int | None]) -> MatchSettings:
+        """Return the settings for fingerprints of `bits` bits; of those in `given`, None stands for the default.
 
         Raises
         ------
@@ -155,7 +149,6 @@ class MatchSettings:
             If one is impossible.
         """
         default: Any = recipe.method if recipe is not None and _is_by_simhash(recipe) else SimHash()
-        given = {"radius": radius, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe}
         settings = cls(**{name: getattr(default, name) if value is None else value for name, value in given.items()})
         checks.integer("radius", settings.radius, 0, bits - 1, hint="3 is usual")
         checks.integer("bucket_limit", settings.bucket_limit, 2)
@@ -164,7 +157,7 @@ class MatchSettings:
 
     def described(self, recipe: Recipe | None, bits: int) -> dict[str, Any]:
         """The recipe of a result: the fingerprints' own with these settings, or these settings alone."""
-        values = {"radius": self.radius, "bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
+        values = asdict(self)
         if recipe is not None:
             return (recipe.with_(**values) if _is_by_simhash(recipe) else recipe).describe()
         return {"method": "hamming", "bits": bits, **values}

@@ -26,6 +26,7 @@ import numpy as np
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._cpu import alone
 
+from ..engine.pieces import runs_within
 from ..errors import DamagedError, OutputError
 from ..methods.finding.contract import Finder
 from ..methods.finding.order import MOST_COUNTED, Order, header_of
@@ -498,15 +499,12 @@ def _gather_ragged(
         ends = np.cumsum(theirs)
         filling.put(f"{name}_offsets", done + ends, number + 1)
         number += len(rows)
-        values, offsets, start = segment[f"{name}_values"], segment[f"{name}_offsets"], 0
-        while start < len(rows):
+        values, offsets = segment[f"{name}_values"], segment[f"{name}_offsets"]
+        for start, stop in runs_within(np.append(0, ends), AT_ONCE):
             go_on()
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
             if len(rows) == len(offsets) - 1:
                 part = values[offsets[start] : offsets[stop]]
             else:
                 part, _ = gather.cpu(values, offsets, rows[start:stop])
             filling.put(f"{name}_values", part, done)
             done += len(part)
-            start = stop

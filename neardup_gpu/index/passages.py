@@ -8,7 +8,6 @@ window is common in the index if and only if it is common among these documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from ..documents.sources import Sources
 from ..documents.stream import Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
+from ..engine.pieces import runs_within
 from ..errors import InputError
 from ..recipe import token_recipe
 from ..records import dataclass
@@ -165,18 +165,9 @@ def having(segment: Segment, wanted: common_runs.Listed, backend: str) -> np.nda
     """Return which documents of a segment have a window, dead ones too."""
     values, offsets = segment["word_values"], segment["word_offsets"]
     found = np.zeros(segment.num_documents, bool)
-    for first, last in _parts(offsets):
+    for first, last in runs_within(offsets, AT_ONCE):
         begin, end = offsets[[first, last]].tolist()
         some = values[begin:end].astype(np.uint64), offsets[first : last + 1] - begin
         places = to_host(kernel(common_runs, backend)(*some, wanted)[0])
         found[first + np.searchsorted(some[1], places, side="right") - 1] = True
     return found
-
-
-def _parts(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last row of parts of at most `AT_ONCE` values, unless one row has more."""
-    first = 0
-    while first < len(offsets) - 1:
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + AT_ONCE, side="right")) - 1)
-        yield first, last
-        first = last

@@ -253,13 +253,23 @@ def _division(
         counts = expected(work, shape, _least(recipe))
         most = max(_of_task(name, counts, shape) for name in stage_names(shape))
         if most <= each:
-            return _planned(each, load, recipe, workers, threads, slices, partitions, task_memory)
+            break
         if slices * 2 <= work.documents and held == slices:
             slices *= 2
         elif held < slices and memory_of("sketch", counts, shape) > each:
             return None
         partitions *= 2
-    return None
+    else:
+        return None
+    shape = _shape(load, recipe, slices, partitions, task_memory)
+    counts = expected(work, shape, _least(recipe))
+    found = stages(counts, shape, Machines(cores=workers), load_rates())
+    disk = sum(made.payload for made in exchanges(counts, shape))
+    processes = workers + 1 if workers > 1 else 1
+    memory = int(processes * PROCESS + MARGIN * workers * (each + _reading(load, threads)))
+    seconds = load_rates()["in memory"]["seconds"] + sum(stage.seconds for stage in found)
+    need = Need(counts.documents, counts.text_bytes, memory, disk, seconds)
+    return Division(workers, threads, max(1, -(-total // slices)), partitions, task_memory, need)
 
 
 def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
@@ -267,28 +277,6 @@ def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
     reads = stage in ("sketch", "postings", "containers", "sets", "near", "drawn-sets", "near-sets", "write")
     batch = min(3 * BATCH_TIMES * HOST_BATCH, shape.task_memory // 2) if reads else 0
     return memory_of(stage, counts, shape) + batch
-
-
-def _planned(
-    each: int,
-    load: Load,
-    recipe: Recipe,
-    workers: int,
-    threads: int,
-    slices: int,
-    partitions: int,
-    task_memory: int,
-) -> Division:
-    shape = _shape(load, recipe, slices, partitions, task_memory)
-    counts = expected(load.work, shape, _least(recipe))
-    found = stages(counts, shape, Machines(cores=workers), load_rates())
-    disk = sum(made.payload for made in exchanges(counts, shape))
-    processes = workers + 1 if workers > 1 else 1
-    memory = int(processes * PROCESS + MARGIN * workers * (each + _reading(load, threads)))
-    seconds = load_rates()["in memory"]["seconds"] + sum(stage.seconds for stage in found)
-    need = Need(counts.documents, counts.text_bytes, memory, disk, seconds)
-    slice_bytes = max(1, -(-load.work.all_bytes // slices))
-    return Division(workers, threads, slice_bytes, partitions, task_memory, need)
 
 
 def _shape(load: Load, recipe: Recipe, slices: int, partitions: int, task_memory: int) -> Shape:

@@ -15,6 +15,7 @@ from neardup_gpu.kernels import common_chains, joined_runs, repeats
 from ..data import ranges
 from ..engine.choice import kernel, to_host
 from ..engine.heap import give_back
+from ..engine.pieces import runs_within
 from .layout import DocumentLayout
 from .settings import PassageSettings
 
@@ -259,9 +260,8 @@ def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, bac
     del pairs
     places, ends = linked.places, linked.ends
     linked = linked.on_device() if backend == "gpu" else linked
-    begin, end, number = 0, 0, len(layout.order)
-    while begin < number:
-        end = max(begin + 1, int(np.searchsorted(most, most[begin] + AT_ONCE, side="right")) - 1)
+    number = len(layout.order)
+    for begin, end in runs_within(most, AT_ONCE):
         if most[end] > most[begin]:
             found = kernel(common_chains, backend)(linked, int(first[begin]), int(first[end]))
             left, right, size = map(to_host, found)
@@ -271,7 +271,6 @@ def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, bac
             order = np.argsort(document * number + source, kind="stable")  # by left and right in each pair
             if len(order):
                 yield Runs(document, source, left, right, size).some(order)
-        begin = end
 
 
 def _best(document: np.ndarray, ranked: np.ndarray, most: int) -> np.ndarray:

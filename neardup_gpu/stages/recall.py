@@ -111,7 +111,18 @@ def check_recall(
         rows = np.concatenate([rows, some])
         rows = draw(rows, _sizes(spool, run.spool_rows[rows]), order[rows], num_sampled)
     sample = sample_of(rows, spool, run.spool_rows, run.measure, threshold, runtime)
-    possible = _partners(run, spool, sample, order, threshold, clock, runtime)
+    in_file = np.argsort(run.spool_rows)
+    search = SampledSearch.of(sample, run.measure, threshold, runtime)
+    for begin in range(0, len(in_file), LOOKED_AT):
+        some = in_file[begin : begin + LOOKED_AT]
+
+        def take(first: int, last: int, some: np.ndarray = some) -> tuple[Ragged, np.ndarray, np.ndarray]:
+            rows = some[first:last]
+            return spool.gather(run.spool_rows[rows]), rows, order[rows]
+
+        search.look(_sizes(spool, run.spool_rows[some]), take)
+        clock.report("check", begin + len(some), len(in_file))
+    possible = Pairs.from_unsorted(sample.rows[search.nearest.sampled], search.nearest.rows)
     pinned = run.groups.pinned
     possible = run.groups.apart(possible)
     if recipe.only_against:
@@ -261,30 +272,6 @@ class SampledSearch(NamedTuple):
     def _least(self, sizes: Any) -> np.ndarray:
         """Return the least number of common shingles: t |A|, and one less for rounding, which `verify` corrects."""
         return np.maximum(1, np.ceil(self.threshold * np.asarray(sizes)).astype(np.int64) - 1)
-
-
-def _partners(
-    run: CheckedRun,
-    spool: Rows,
-    sample: Sample,
-    order: np.ndarray,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
-) -> Pairs:
-    """The pairs of sampled rows and their possible partners, of all rows."""
-    in_file = np.argsort(run.spool_rows)
-    search = SampledSearch.of(sample, run.measure, threshold, runtime)
-    for begin in range(0, len(in_file), LOOKED_AT):
-        some = in_file[begin : begin + LOOKED_AT]
-
-        def take(first: int, last: int, some: np.ndarray = some) -> tuple[Ragged, np.ndarray, np.ndarray]:
-            rows = some[first:last]
-            return spool.gather(run.spool_rows[rows]), rows, order[rows]
-
-        search.look(_sizes(spool, run.spool_rows[some]), take)
-        clock.report("check", begin + len(some), len(in_file))
-    return Pairs.from_unsorted(sample.rows[search.nearest.sampled], search.nearest.rows)
 
 
 # --------------------------------------------------------------------------------------------------- what was found

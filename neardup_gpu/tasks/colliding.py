@@ -26,6 +26,7 @@ from neardup_gpu.kernels._launch import check_rows
 from neardup_gpu.kernels._sort import in_order
 
 from ..engine.choice import kernel, to_host
+from ..engine.pieces import runs_within
 from ..errors import ResourceError
 from ..report import count, size as bytes_of
 from .columns import SLOT_BITS, parts_that_fit
@@ -334,7 +335,9 @@ def collide_range(
     yield from _crowded(order, starts[large], stops[large], ranks, int(left_out), max(1, most_bytes // 16))
     most = max(1, most_bytes // PAIR_BYTES)
     search = _search(buckets, table, (values, ranks, needed), num_known, backend)
-    for first, last in _pieces(compared, most):
+    before = np.zeros(len(compared) + 1, np.int64)
+    np.cumsum(compared.astype(np.int64), out=before[1:])
+    for first, last in runs_within(before, most):
         if last == first + 1 and compared[first] > most:
             yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
         else:
@@ -367,17 +370,6 @@ def _crowded(
         if len(rows):
             yield FoundPairs(none, none, None, ranks[rows], *counts)
             counts = 0, 0
-
-
-def _pieces(compared: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Runs of buckets of at most `most` compared pairs together; a bucket of more is a run of its own."""
-    before = np.zeros(len(compared) + 1, np.int64)
-    np.cumsum(compared.astype(np.int64), out=before[1:])
-    first = 0
-    while first < len(compared):
-        last = max(first + 1, int(np.searchsorted(before, before[first] + most, side="right")) - 1)
-        yield first, last
-        first = last
 
 
 def _by_rank(order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.arrays import concat_and_clear
+from ..engine.pieces import runs_within
 from .columns import SLOT_BITS
 from .deciding import mail
 
@@ -59,7 +60,8 @@ def divided(
     counts = np.zeros(-(-(stop - first) // width), np.int64)
     for rows in read():
         counts += np.bincount((rows[0] - first) // width, minlength=len(counts))
-    begins = _parts(counts, most)
+    # Parts are runs of slots that count at most `most`, or one slot that counts more.
+    begins = [first for first, _ in runs_within(np.append(0, np.cumsum(counts)), most)]
     numbers = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(counts))))
     totals = np.add.reduceat(counts, begins)
     bounds = np.minimum(first + width * np.append(begins, len(counts)), stop).tolist()
@@ -75,17 +77,6 @@ def divided(
                 yield from divided(_rows_between(read, low, high), total, columns, low, high, most, folder)
             else:
                 yield RankRange(low, high, (found[1:] for found in waiting.take(part)))
-
-
-def _parts(counts: np.ndarray, most: int) -> np.ndarray:
-    """Return the first slot of each part: a run of slots that count at most `most`, or one slot that counts more."""
-    before, begins = np.append(0, np.cumsum(counts)), [0]
-    while (last := int(np.searchsorted(before, before[begins[-1]] + most, side="right")) - 1) < len(counts):
-        begins.append(max(last, begins[-1] + 1))
-        if begins[-1] == len(counts):
-            begins.pop()
-            break
-    return np.array(begins)
 
 
 def _rows_between(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Rows]:

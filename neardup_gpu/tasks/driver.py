@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from ..data import numpy_of
 from ..documents.batches import one_integer_type
 from ..documents.compared import SeenStrings, one_order, remark
+from ..documents.formats import reader_of
 from ..documents.kept import united
+from ..documents.passes import place
 from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
+from ..documents.row_ids import stands_for_several
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.sources import one_type_of_ids
@@ -28,11 +33,13 @@ from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages.common_shingles import most_documents
-from . import candidates, checking, copies, crowds, frequencies, naming, pairs, ranking, results, sketching, unique
-from .columns import name_of, tables_of, type_named
+from ..store.exchange import read_partition
+from ..store.places import Place
+from . import candidates, checking, copies, crowds, frequencies, naming, pairs, ranking, results, sketching
+from .columns import load_column, name_of, tables_of, type_named
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
-from .work import Stage, Work
+from .work import Stage, Work, file_name
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,12 @@ def run(job: Job) -> Made:
         settled.append(copied)
     number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
-        propose = _by_keys if isinstance(job.recipe.method, Sketch) else _by_shingles
-        found = (_no_candidates if job.recipe.only_equal else propose)(job, layout, sketched, copied, number, settled)
+        if job.recipe.only_equal:  # no candidates and no verified pairs
+            found = job.work.stage("verify", pairs.no_pairs, [(layout,)] * len(job.partitions), after=settled)
+        elif isinstance(job.recipe.method, Sketch):
+            found = _by_keys(job, layout, copied, number, settled)
+        else:
+            found = _by_shingles(job, layout, sketched, copied, settled)
     with told_as("verify"):
         distinct, verified = (found, found) if job.recipe.only_equal else _verify(job, layout, found, settled)
     crowd = None
@@ -184,8 +195,66 @@ def check_sketched(job: Job, sketched: Stage) -> None:
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
         check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = extents_in(job, sketched)
-    unique.check(job, sketched, extents, offsets_in(job, extents))
+    _check_unique(job, sketched, extents, offsets_in(job, extents))
     type_of_ids(job, sketched)
+
+
+def _check_unique(job: Job, sketched: Stage, extents: Sequence[Extent], offsets: Sequence[Offset]) -> None:
+    """Raise InputError, as in memory, if an id stands for several documents of the input or of the reference set.
+
+    Files of the stages "unique" and "known" are those of the stage "copies", of ids in place of documents: numbers
+    within either set in place of ranks.
+    """
+    parts = [("unique", "input", job.num_known, len(job.slices))]
+    for number, own in enumerate(job.of_sets[:-1]):
+        name = f" {list(job.sets)[number]}" if job.sets else ""
+        parts.append(("known" if number == 0 else f"known-{number}", f"reference set{name}", own.start, own.stop))
+    for stage, what, first, stop in parts:
+        if first == stop or not sketching.has_names(job.slices[first]):
+            continue
+        documents = [facts["documents"] for facts in sketched.facts[first:stop]]
+        starts = tuple(itertools.accumulate(documents, initial=0))
+        layout = Layout(starts, 0, len(job.partitions), ordered=True)
+        arguments = [(sketched.names("named")[first:stop], layout)] * len(job.partitions)
+        found = job.work.stage(stage, copies.copies, arguments, after=[sketched])
+        if found.total("copies") == 0:
+            continue
+        number, *two = _first_repeated(job.work.place, found.names("ranges"), layout)
+        slices, rows = (each.tolist() for each in layout.slice_of(np.array(two)))
+        where = []
+        for slice, row in zip(slices, rows, strict=True):
+            where.append(_where(job, first + slice, row, extents[first + slice], offsets[first + slice]))
+        own = type_named(sketched.facts[first + slices[0]]["id_type"])
+        ids = load_column(job.work.place, [file_name("sketch", first + slices[0], "ids")], 0, "id", own)
+        raise stands_for_several(what, ids[rows[0]].as_py(), number, where)
+
+
+def _first_repeated(place: Place, names: list[str], layout: Layout) -> tuple[int, int, int]:
+    """Return how many documents have the first id that comes again, and the numbers of the first two."""
+    first, second, number = layout.num_rows, layout.num_rows, 0
+    for part in range(layout.partitions):
+        for batch in read_partition(place, names, part):
+            numbers, representatives = (numpy_of(batch.column(name)) for name in ("rank", "representative"))
+            if (least := int(representatives.min())) < first:
+                first, second, number = least, layout.num_rows, 1
+            if least == first:
+                same = numbers[representatives == first]
+                second, number = min(second, int(same.min())), number + len(same)
+        if number:
+            break
+    return number, first, second
+
+
+def _where(job: Job, number: int, row: int, extent: Extent, offset: Offset) -> str:
+    """Return the file and the row of a document of a slice, in words."""
+    slice = job.slices[number]
+    if slice.source.format == "memory":
+        return place(slice.open(extent)._passes, row)
+    found = offset.places(results.places_of(job.work.shared.files("unique", 0), number, slice), extent)
+    file = found["file"][row].as_py()
+    sliced = next(each for each in slice.files if each.below == file)
+    reader: Any = reader_of(sliced.kind)
+    return f"{sliced.name} {reader.row_word} {found['row'][row].as_py()}"
 
 
 def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
@@ -235,14 +304,7 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     return [each for each in found if each is not None]
 
 
-def _no_candidates(
-    job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]
-) -> Stage:
-    """Return a stage of no candidates and no verified pairs, if only units of equal tokens are found."""
-    return job.work.stage("verify", pairs.no_pairs, [(layout,)] * len(job.partitions), after=settled)
-
-
-def _by_keys(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_keys(job: Job, layout: Layout, copied: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that sketches."""
     tables = len(job.recipe.method.buckets(number).masks)
     per_table, tasks = table_parts(tables, number, len(job.partitions), job.work.shared.task_memory)
@@ -254,7 +316,7 @@ def _by_keys(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: i
     return job.work.stage("collide", candidates.collide_keys, arguments, after=[keys], on_device=True)
 
 
-def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, settled: list[Stage]) -> Stage:
     """Candidates of a method that compares shingles alone."""
     stage, names, slices = job.work.stage, copied.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))

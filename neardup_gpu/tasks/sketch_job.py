@@ -167,6 +167,6 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
         left_out: Counter[str] = Counter()
         for facts in made.sketched.facts:
             left_out.update(facts["left_out_records"])
-        about: dict[str, Any] = {"backend": work.shared.engine.backend, "device": None, "timings": clock.seconds}
-        about["tasks"] = {"workers": runner.num_workers, "slices": len(slices), "resumed": work.resumed}
+        backend = work.shared.engine.backend
+        about = {"backend": backend, "device": None, "timings": clock.seconds, **job.about}
         return reported(arguments, work.shared.recipe, places, counts, dict(sorted(left_out.items())), skipped, about)
