@@ -18,6 +18,7 @@ from neardup_gpu.engine.contract import Runtime
 from neardup_gpu.methods.measures import RESEMBLANCE
 from neardup_gpu.stages import Ragged, Verified, shingle, tokenize
 from neardup_gpu.stages.decisions import identical
+from neardup_gpu.stages.joining import SpooledRows
 from neardup_gpu.stages.sketching import Sketched, Sketcher
 from neardup_gpu.stages.verification import verify_spooled
 
@@ -73,7 +74,7 @@ def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verified, d
         with clock.stage("collide"):
             own, pairs = _candidates(sketched, recipe, runtime)
         with clock.stage("gather and verify"):
-            verified = verify_spooled(spool, own, pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
+            verified = verify_spooled(SpooledRows(spool, own), pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
         share = len(np.unique([pairs.left, pairs.right])) / sketched.counts.documents
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": share}
 
@@ -98,7 +99,8 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verif
             with clock.stage("gather and verify"):
                 place = np.zeros(len(own), np.int64)
                 place[wanted] = np.arange(len(wanted))
-                verified = verify_spooled(spool, place, pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
+                spooled = SpooledRows(spool, place)
+                verified = verify_spooled(spooled, pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
             return (
                 clock.seconds,
                 verified,

@@ -32,10 +32,10 @@ def indexed(runtime, spool, sets, threshold, order=None, members=None, measure=R
         sets = [sorted(set(each)) for each in sets]
     values = np.array([shingle for row in order for shingle in sets[row]], np.uint64)
     spool.append(Ragged(values, np.cumsum([0, *(len(sets[row]) for row in order)])))
-    spool_rows = np.argsort(order)
+    spooled = joining.SpooledRows(spool, np.argsort(order))
     members = np.arange(len(sets)) if members is None else members
     with runtime.spool(None) as kept:
-        index = joining.build_index(spool, spool_rows, members, kept, measure, threshold, Clock(None), runtime)
+        index = joining.build_index(spooled, members, kept, measure, threshold, Clock(None), runtime)
         waiting = rows_of(kept, runtime)
     in_file = [row for row in order if row in set(members.tolist())]
     assert len(waiting) == (0 if measure.directed else len(in_file))

@@ -26,6 +26,7 @@ from ..methods.measures import Measure
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages import count_shingles, count_tokens
+from ..stages.joining import SpooledRows
 from ..stages.verification import verify_spooled
 
 MOST_PAIRS = 1 << 22
@@ -73,9 +74,8 @@ class MeasuringSpool:
         keys = np.searchsorted(self._rows, low) * len(self._rows) + np.searchsorted(self._rows, high)
         unique, places = np.unique(keys, return_inverse=True)
         pairs = Pairs(unique // len(self._rows), unique % len(self._rows))
-        found = verify_spooled(
-            self._spool, np.arange(len(self._rows)), pairs, self._measure, 0.0, self._clock, self._runtime
-        )
+        everyone = SpooledRows(self._spool, np.arange(len(self._rows)))
+        found = verify_spooled(everyone, pairs, self._measure, 0.0, self._clock, self._runtime)
         return np.asarray(self._runtime.fetch(found.resemblance))[places]
 
 

@@ -28,6 +28,7 @@ from ..methods.finding.contract import SketchedEntries
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
+from ..stages.joining import SpooledRows
 from ..stages.partners import JoinedRows, partners_of, selected
 from ..stages.priority import rows_by_priority
 from ..stages.verification import Verified, in_host_memory
@@ -249,8 +250,8 @@ def _found_anew(
         groups = replace(groups, keys=runtime.put(keys))
         candidates = proposed(groups, recipe, runtime)
     rows = np.searchsorted(sets.entries, entries)
-    measure, spool = recipe.method.measure, cast("Rows", sets)
-    joined = JoinedRows(groups.keys, groups.pinned, spool, rows, groups.num_tokens, groups.owner)
+    measure, spooled = recipe.method.measure, SpooledRows(cast("Rows", sets), rows)
+    joined = JoinedRows(groups.keys, groups.pinned, spooled, groups.num_tokens, groups.owner)
     found = partners_of(joined, candidates, recipe, measure, clock, runtime)
     return found.listed, found.deciding
 

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ..data import Ragged
+from ..engine.pieces import Span
 from ..errors import ParameterError
 from ..methods.finding.contract import SketchedEntries
 from ..methods.frequencies import Frequencies
 from ..stages.common_shingles import CommonShingles, common_shingles, without_common
-from ..stages.joining import spool_parts
 from .segments import Segment
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..engine.contract import Rows, Runtime
-    from ..engine.pieces import Span
     from ..recipe import Recipe
     from .sketches import EntryTools
 
@@ -62,8 +61,9 @@ class StoredSets:
         def sizes(part: Span) -> np.ndarray:
             return without_common(self.gather(everyone[part.rows]), common.tokens).sizes
 
-        everyone, spool = np.arange(len(self.entries)), cast("Rows", self)
-        parts = list(runtime.map(sizes, spool_parts(spool, everyone, runtime.shares.sorted)))
+        everyone = np.arange(len(self.entries))
+        spans = Span.divided(8 * np.diff(self.offsets), runtime.shares.sorted, "documents")
+        parts = list(runtime.map(sizes, spans))
         self._take_sizes(np.concatenate([np.empty(0, np.int64), *parts]))
         self._common = common.tokens
 

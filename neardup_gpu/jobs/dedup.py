@@ -42,6 +42,7 @@ from ..results.result import Result
 from ..results.saving import write_result
 from ..results.tables import Facts, JobFacts, check_shared, remarks_of, report_of_job, tables_of
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
+from ..stages.joining import SpooledRows
 from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import JoinedRows, JoinLimits, TooManyComparisonsError, partners_of
 from ..stages.recall import CheckedRun, check_recall
@@ -291,10 +292,11 @@ def run(
     runtime.release()
     found = None
     rows = some_rows(ranked.rows, groups.ranks)
-    if spool is not None:
+    spooled = None if spool is None else SpooledRows(spool, rows)
+    if spooled is not None:
         try:
             found = partners_of(
-                JoinedRows(groups.keys, groups.pinned, spool, rows, groups.num_tokens, groups.owner),
+                JoinedRows(groups.keys, groups.pinned, spooled, groups.num_tokens, groups.owner),
                 candidates,
                 recipe,
                 measure,
@@ -318,8 +320,9 @@ def run(
     if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
-            seen = CheckedRun(rows, groups, decisions, measure, crowded)
-            sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
+            assert spooled is not None
+            seen = CheckedRun(spooled, groups, decisions, measure, crowded)
+            sampled = runtime.run(check_recall, seen, recipe, num_checked, clock, runtime)
             del seen
     groups = replace(groups, keys=None, order=None)
     runtime.release()

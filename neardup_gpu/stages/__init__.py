@@ -44,6 +44,7 @@ from ..recipe import Recipe
 from ..text import stop_words
 from ..text.raw_text import TO_BYTES
 from ..text.token_changes import TokenCounts, make_tokens
+from .joining import SpooledRows
 from .partners import JoinedRows, partners_of
 from .verification import Verified, at_least
 
@@ -305,8 +306,8 @@ def join(
         sizes = np.diff(spool.offsets)
         order = np.argsort(-sizes, kind="stable") if by.directed else np.arange(len(sizes))
         candidates = Candidates(NO_PAIRS, 0, 0, sizes[order] > 0)
-        nobody = np.zeros(len(order), bool)
-        found = partners_of(JoinedRows(None, nobody, spool, order), candidates, recipe, by, Clock(None), runtime).listed
+        joined = JoinedRows(None, np.zeros(len(order), bool), SpooledRows(spool, order))
+        found = partners_of(joined, candidates, recipe, by, Clock(None), runtime).listed
     one, other = order[found.pairs.left], order[found.pairs.right]
     left, right = np.minimum(one, other), np.maximum(one, other)
     listed = np.lexsort((right, left))

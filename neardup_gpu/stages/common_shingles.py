@@ -24,7 +24,7 @@ from ..methods.frequencies import Frequencies, FrequencyCounter, occurrences
 from ..methods.measures import shingle_sets
 from ..recipe import Recipe
 from ..records import dataclass
-from .joining import rarity_table, spool_parts
+from .joining import SpooledRows, rarity_table
 
 _FEWEST_BITS, _MOST_BITS = 16, 22
 """Bits of a shingle by which `without_common` tells most others from common ones."""
@@ -66,8 +66,8 @@ def common_shingles(spool: Rows, recipe: Recipe, runtime: Runtime) -> CommonShin
     """Find the shingles that more documents of a spool have than the recipe allows."""
     number = len(spool.offsets) - 1
     most = most_documents(recipe, number)
-    parts = _all_parts(spool, runtime)
-    suspects = _suspects(rarity_table(spool, np.arange(number), runtime), most)
+    everyone, parts = np.arange(number), _all_parts(spool, runtime)
+    suspects = _suspects(rarity_table(SpooledRows(spool, everyone), everyone, runtime), most)
     counter, table = FrequencyCounter(), partial(_suspected, suspects)
     for held, documents, present in runtime.map(partial(_counted, spool, table, runtime.backend), parts):
         counter.add((held, documents), present)
@@ -106,7 +106,7 @@ def without_common(rows: Ragged, common: np.ndarray) -> Ragged:
 
 
 def _all_parts(spool: Rows, runtime: Runtime) -> list[Span]:
-    return spool_parts(spool, np.arange(len(spool.offsets) - 1), runtime.shares.sorted)
+    return Span.divided(8 * np.diff(spool.offsets), runtime.shares.sorted, "documents")
 
 
 def _rows_of(spool: Rows, part: Span) -> Ragged:

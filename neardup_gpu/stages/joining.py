@@ -107,9 +107,37 @@ class PostingsIndex(NamedTuple):
         return self._replace(entries=self.entries[kept], starts=starts, splits=splits, held=self.held * rows)
 
 
+class SpooledRows(NamedTuple):
+    """Rows whose shingles wait in a spool.
+
+    spool : Rows
+    places : array of int64, shape (rows,)
+        The row of the spool that holds the shingles of each.
+    """
+
+    spool: Rows
+    places: np.ndarray
+
+    def gather(self, rows: np.ndarray) -> Ragged:
+        """Return the shingles of some rows."""
+        return self.spool.gather(self.places[rows])
+
+    def sizes(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of shingles that wait of some rows."""
+        places = self.places[rows]
+        return self.spool.offsets[places + 1] - self.spool.offsets[places]
+
+    def in_order(self, rows: np.ndarray) -> np.ndarray:
+        """Return some rows in the order in which they lie in the spool."""
+        return rows[np.argsort(self.places[rows], kind="stable")]
+
+    def parts(self, rows: np.ndarray, most: int, kind: str = "documents") -> list[Span]:
+        """Divide some rows into parts of about `most` bytes, or of one row."""
+        return Span.divided(8 * self.sizes(rows), most, kind)
+
+
 def build_index(
-    spool: Rows,
-    spool_rows: np.ndarray,
+    spooled: SpooledRows,
     members: np.ndarray,
     sets: Rows,
     measure: JoinMeasure,
@@ -124,10 +152,8 @@ def build_index(
 
     Parameters
     ----------
-    spool : Rows
-        Shingles of all documents; by a directed measure as sets.
-    spool_rows : array of int64, shape (rows,)
-        The row of the spool that holds each row's.
+    spooled : SpooledRows
+        All documents; by a directed measure, sets wait.
     members : array of int64
         Rows to index; the others have no places.
     sets : Rows
@@ -140,17 +166,18 @@ def build_index(
     list of Index
         Its parts; one, where postings fit in memory.
     """
-    wanted = _Members(spool, spool_rows, in_order_of(spool_rows, members), measure, threshold, runtime)
-    with Postings(spool.folder, runtime.shares.postings) as postings:
+    folder, wanted = spooled.spool.folder, _Members(spooled, spooled.in_order(members), measure, threshold, runtime)
+    with Postings(folder, runtime.shares.postings) as postings:
         known = wanted.add_postings(postings, sets, clock)
         needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
         ends = KnownSets(*map(runtime.put, known)), runtime.put(needed), measure.both_sizes
         made = (
-            PostingsIndex.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts()
+            PostingsIndex.of(runtime.run(_runs, *part, len(spooled.places), runtime), *ends)
+            for part in postings.parts()
         )
         if measure.directed:
             made = (runtime.run(part.of_short_prefixes) for part in made)
-        return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
+        return stored(made, 2 if postings.divided else 1, folder, runtime)
 
 
 class SetCollector:
@@ -193,11 +220,6 @@ class SetCollector:
         return KnownSets(self._sizes, self._folds, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
 
 
-def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Some rows in the order in which they lie in a spool."""
-    return members[np.argsort(spool_rows[members], kind="stable")]
-
-
 def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: Runtime) -> list[PostingsIndex]:
     """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
     if number <= 1:
@@ -211,8 +233,7 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
 class _Members(NamedTuple):
     """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles, and their join."""
 
-    spool: Rows
-    spool_rows: np.ndarray
+    spooled: SpooledRows
     in_file: np.ndarray
     measure: JoinMeasure
     threshold: float
@@ -220,23 +241,23 @@ class _Members(NamedTuple):
 
     def table(self) -> Any:
         """Return the table that counts the shingles of these rows."""
-        return rarity_table(self.spool, self.spool_rows[self.in_file], self.runtime)
+        return rarity_table(self.spooled, self.in_file, self.runtime)
 
     def parts(self) -> list[Span]:
         """Divide the rows into parts whose sets can be made at once."""
-        return spool_parts(self.spool, self.spool_rows[self.in_file], self.runtime.shares.sorted)
+        return self.spooled.parts(self.in_file, self.runtime.shares.sorted)
 
     def of(self, part: Span) -> tuple[np.ndarray, Ragged]:
         """Return some rows and their shingles."""
         rows = self.in_file[part.rows]
-        return rows, self.spool.gather(self.spool_rows[rows])
+        return rows, self.spooled.gather(rows)
 
     def add_postings(self, postings: Postings, sets: Rows, clock: Clock) -> KnownSets:
         """Add the postings of all rows, in the order of the spool; return what is known of each row's set."""
         parts, table = self.parts(), self.table()
         marks = no_marks(table[0]) if self.measure.directed else None
         passes = 1 if marks is None else 2
-        done, known = 0, SetCollector(len(self.spool_rows), self.threshold, self.measure.both_sizes)
+        done, known = 0, SetCollector(len(self.spooled.places), self.threshold, self.measure.both_sizes)
         for rows, shingles, entries, sets_of_part in self.runtime.map(partial(self.taken, table), parts):
             postings.add(shingles, entries)
             if marks is None:
@@ -294,11 +315,6 @@ def mark(marks: Any, shingles: Any) -> None:
     marks[(shingles >> rarity.shift_of(marks)).astype(np.int64)] = 1
 
 
-def spool_parts(spool: Rows, spool_rows: np.ndarray, most: int, kind: str = "documents") -> list[Span]:
-    """Divide some rows of a spool into parts of about `most` bytes, or of one row."""
-    return Span.divided(8 * np.diff(spool.offsets)[spool_rows], most, kind)
-
-
 def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
     """Return the bits of a table with about one counter per shingle, in at most `most_bytes` if possible."""
     bits = min(max(rarity.FEWEST_BITS, (num_shingles - 1).bit_length()), MOST_TABLE_BITS)
@@ -314,25 +330,25 @@ There are no postings yet. A part meets most of the table, so that the table is 
 """
 
 
-def rarity_table(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> Any:
-    """Return the table that counts the shingles of some rows of a spool.
+def rarity_table(spooled: SpooledRows, rows: np.ndarray, runtime: Runtime) -> Any:
+    """Return the table that counts the shingles of some rows.
 
     It has about as many counters as there are shingles, or fewer in little memory. If shingles were counted as they
     came, it counts those of all documents.
     """
-    if spool.table is not None:
-        return spool.table
+    if spooled.spool.table is not None:
+        return spooled.spool.table
     most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
-    bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
+    bits = table_bits(int(spooled.sizes(rows).sum()), most)
     run = kernel(rarity, runtime.backend)
 
     def gathered(part: Span) -> Any:
-        return spool.gather(spool_rows[part.rows]).values
+        return spooled.gather(rows[part.rows]).values
 
     def count(shingles: Any, table: Any) -> Any:  # counts that are too large, if called again, cost time alone
         return run(shingles, bits, table)
 
-    parts = spool_parts(spool, spool_rows, max(runtime.shares.sorted, runtime.shares.postings // COUNTED))
+    parts = spooled.parts(rows, max(runtime.shares.sorted, runtime.shares.postings // COUNTED))
     return runtime.fold(gathered, count, runtime.run(run, np.empty(0, np.uint64), bits), parts)
 
 
@@ -525,8 +541,7 @@ class Common(NamedTuple):
 
 def commonest(
     index: list[PostingsIndex],
-    spool: Rows,
-    spool_rows: np.ndarray,
+    spooled: SpooledRows,
     members: np.ndarray,
     measure: JoinMeasure,
     threshold: float,
@@ -547,7 +562,7 @@ def commonest(
     meeting = [_comparisons(part, runtime) for part in index]
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
-    indexed = _Members(spool, spool_rows, in_order_of(spool_rows, members), measure, threshold, runtime)
+    indexed = _Members(spooled, spooled.in_order(members), measure, threshold, runtime)
     table = indexed.table()
     found = []
     for _, number, run in sorted(best)[:most]:

@@ -47,10 +47,10 @@ from .joining import (
     Common,
     KnownSets,
     PostingsIndex,
+    SpooledRows,
     build_index,
     commonest,
     expected_comparisons,
-    in_order_of,
     meet,
     named_runs,
     raised,
@@ -62,7 +62,7 @@ from .verification import Verified, in_host_memory, verify_apart, verify_sets, v
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
-    from ..engine.contract import Rows, Runtime
+    from ..engine.contract import Runtime
     from ..methods.contract import Candidates
     from ..methods.measures import Measure
     from ..recipe import Recipe
@@ -811,10 +811,8 @@ class JoinedRows(NamedTuple):
         The keys of a method that sketches.
     pinned : array of bool, shape (representatives,)
         The rows of the reference set.
-    spool : Rows
-        Their shingles.
-    spool_rows : array of int64, shape (representatives,)
-        The row of each representative in the spool.
+    spooled : SpooledRows
+        Where their shingles wait.
     num_tokens : array of int64, shape (representatives,), or None
         Only a recipe with a length ratio needs them.
     owner : array of int64, shape (representatives,), or None
@@ -825,8 +823,7 @@ class JoinedRows(NamedTuple):
 
     keys: Any
     pinned: np.ndarray
-    spool: Rows
-    spool_rows: np.ndarray
+    spooled: SpooledRows
     num_tokens: np.ndarray | None = None
     owner: np.ndarray | None = None
     known: Verified | None = None
@@ -862,7 +859,8 @@ def partners_of(
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
-    keys, pinned, spool, spool_rows, num_tokens, owner, known = joined
+    keys, pinned, spooled, num_tokens, owner, known = joined
+    folder = spooled.spool.folder
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         counts = np.ones(len(left), bool) if owner is None else owner[left] != owner[right]
@@ -874,27 +872,27 @@ def partners_of(
 
     num_known = int(np.count_nonzero(pinned))
 
-    def verified(verify: Callable[..., Verified], sets: Rows, rows: np.ndarray, pairs: Pairs) -> Verified:
+    def verified(verify: Callable[..., Verified], rows: SpooledRows, pairs: Pairs) -> Verified:
         """Return the pairs at the threshold, in host memory."""
 
         def by(pairs: Pairs, measure: Measure) -> Verified:
-            return in_host_memory(runtime.run(verify, sets, rows, pairs, measure, threshold, clock, runtime), runtime)
+            return in_host_memory(runtime.run(verify, rows, pairs, measure, threshold, clock, runtime), runtime)
 
         return verify_apart(by, pairs, num_known, measure)
 
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
-    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+    with runtime.spool(folder, runtime.shares.sets) as sets:
         index: list[PostingsIndex] = []
         if len(members):
             with clock.stage("index"):
-                index = build_index(spool, spool_rows, members, sets, method.measure, threshold, clock, runtime)
+                index = build_index(spooled, members, sets, method.measure, threshold, clock, runtime)
         if method.measure.directed:  # sets wait already
-            verify = partial(verified, verify_sets, spool, spool_rows)
+            verify = partial(verified, verify_sets, spooled)
         else:
-            set_rows = np.empty(len(spool_rows), np.int64)
-            set_rows[in_order_of(spool_rows, members)] = np.arange(len(members))
-            verify = partial(verified, verify_sets, sets, set_rows)
+            places = np.empty(len(spooled.places), np.int64)
+            places[spooled.in_order(members)] = np.arange(len(members))
+            verify = partial(verified, verify_sets, SpooledRows(sets, places))
         explicit = Verified(NO_PAIRS, np.empty(0))
         search = Search(
             index,
@@ -905,7 +903,7 @@ def partners_of(
             method.measure.directed,
             recipe.max_partners,
             limits.max_comparisons,
-            spool.folder,
+            folder,
             clock,
             runtime,
             limits.verified_at_once,
@@ -920,12 +918,10 @@ def partners_of(
         with clock.turns():
             if isinstance(method, Sketch):
                 with clock.stage("verify"):
-                    explicit = verified(verify_spooled, spool, spool_rows, candidates.pairs)
+                    explicit = verified(verify_spooled, spooled, candidates.pairs)
             try:
                 found = find(search, explicit, recipe.cluster)
             except TooManyComparisonsError as error:
-                error.common = tuple(
-                    commonest(index, spool, spool_rows, members, method.measure, threshold, NAMED, runtime)
-                )
+                error.common = tuple(commonest(index, spooled, members, method.measure, threshold, NAMED, runtime))
                 raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))

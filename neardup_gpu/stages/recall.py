@@ -18,11 +18,12 @@ from ..kernels._gf2 import mix64_all
 from ..methods.contract import Join, Sketch
 from ..methods.measures import Measure, shingle_sets
 from .conditions import alike_in_length
+from .joining import SpooledRows
 from .verification import in_host_memory, verify_apart, verify_spooled
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
-    from ..engine.contract import Rows, Runtime
+    from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .decisions import Decisions, Groups
     from .verification import Verified
@@ -60,13 +61,13 @@ def random_order(document_hashes: np.ndarray) -> np.ndarray:
 class CheckedRun(NamedTuple):
     """The parts of a run that the check needs; rows are representatives, in priority order.
 
-    spool_rows : array of int64, shape (rows,)
-        Where the shingles of each lie in the spool.
+    spooled : SpooledRows
+        Where their shingles wait.
     crowded : array of bool, shape (rows,)
         Rows whose pairs may not have been compared, whatever their keys say.
     """
 
-    spool_rows: np.ndarray
+    spooled: SpooledRows
     groups: Groups
     decisions: Decisions
     measure: Any
@@ -92,9 +93,7 @@ class Sample(NamedTuple):
     need: np.ndarray | None
 
 
-def check_recall(
-    run: CheckedRun, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
-) -> dict[str, Any]:
+def check_recall(run: CheckedRun, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime) -> dict[str, Any]:
     """Compare some documents with all others, and see which of their pairs the method finds.
 
     The sample is the `num_sampled` documents of smallest mixed hash, so it depends on their contents alone; of a
@@ -109,18 +108,18 @@ def check_recall(
     for begin in range(0, len(order), LOOKED_AT):
         some = begin + np.flatnonzero(~run.groups.pinned[begin : begin + LOOKED_AT])
         rows = np.concatenate([rows, some])
-        rows = draw(rows, _sizes(spool, run.spool_rows[rows]), order[rows], num_sampled)
-    sample = sample_of(rows, spool, run.spool_rows, run.measure, threshold, runtime)
-    in_file = np.argsort(run.spool_rows)
+        rows = draw(rows, run.spooled.sizes(rows), order[rows], num_sampled)
+    sample = sample_of(rows, run.spooled, run.measure, threshold, runtime)
+    in_file = np.argsort(run.spooled.places)
     search = SampledSearch.of(sample, run.measure, threshold, runtime)
     for begin in range(0, len(in_file), LOOKED_AT):
         some = in_file[begin : begin + LOOKED_AT]
 
         def take(first: int, last: int, some: np.ndarray = some) -> tuple[Ragged, np.ndarray, np.ndarray]:
             rows = some[first:last]
-            return spool.gather(run.spool_rows[rows]), rows, order[rows]
+            return run.spooled.gather(rows), rows, order[rows]
 
-        search.look(_sizes(spool, run.spool_rows[some]), take)
+        search.look(run.spooled.sizes(some), take)
         clock.report("check", begin + len(some), len(in_file))
     possible = Pairs.from_unsorted(sample.rows[search.nearest.sampled], search.nearest.rows)
     pinned = run.groups.pinned
@@ -132,7 +131,7 @@ def check_recall(
         possible = possible.where(alike_in_length(sizes, possible.left, possible.right, recipe.length_ratio))
 
     def verify(pairs: Pairs, measure: Measure) -> Verified:
-        there = verify_spooled(spool, run.spool_rows, pairs, measure, threshold, clock, runtime)
+        there = verify_spooled(run.spooled, pairs, measure, threshold, clock, runtime)
         return in_host_memory(there, runtime)
 
     true = verify_apart(verify, possible, int(np.count_nonzero(pinned)), run.measure).pairs
@@ -145,11 +144,6 @@ def check_recall(
     found = found_of(true, run.groups.keys, both_crowded, are_listed, recipe, runtime)
     removed = run.decisions.removed
     return shares_of(true, found, removed[true.left] | removed[true.right], sample.rows)
-
-
-def _sizes(spool: Rows, rows: np.ndarray) -> np.ndarray:
-    """How many shingles wait of some rows of a spool."""
-    return spool.offsets[rows + 1] - spool.offsets[rows]
 
 
 # --------------------------------------------------------------------------------------------------------- the sample
@@ -165,24 +159,22 @@ def draw(rows: np.ndarray, sizes: np.ndarray, order: np.ndarray, number: int) ->
     return rows[np.lexsort((rows, order))[:number]]
 
 
-def sample_of(
-    rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, measure: Any, threshold: float, runtime: Runtime
-) -> Sample:
+def sample_of(rows: np.ndarray, spooled: SpooledRows, measure: Any, threshold: float, runtime: Runtime) -> Sample:
     """Some rows as a sample: the first ones alone if they share too many shingles (`ADDITIONS`)."""
-    sample = _sampled(rows, spool, spool_rows, runtime)
+    sample = _sampled(rows, spooled, runtime)
     # What the sample shares with itself says what one document costs: too much where all pages are of one template.
     additions = float(np.square(np.diff(sample.inverted[1])).sum()) / max(1, len(rows))
     if additions > ADDITIONS:
-        sample = _sampled(rows[: max(10, int(len(rows) * ADDITIONS / additions))], spool, spool_rows, runtime)
+        sample = _sampled(rows[: max(10, int(len(rows) * ADDITIONS / additions))], spooled, runtime)
     if not measure.weighted:
         return sample
-    own = spool.gather(spool_rows[sample.rows])
+    own = spooled.gather(sample.rows)
     return sample._replace(need=runtime.run(measure.least_shared, own, threshold, runtime.backend))
 
 
-def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> Sample:
+def _sampled(rows: np.ndarray, spooled: SpooledRows, runtime: Runtime) -> Sample:
     """Sets of some rows, in host memory."""
-    found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
+    found = runtime.run(lambda: shingle_sets(spooled.gather(rows), runtime.backend))
     sets = Ragged(runtime.fetch(found.values), runtime.fetch(found.offsets))
     return Sample(rows, sets, overlap.invert(sets.values, sets.offsets), None)
 

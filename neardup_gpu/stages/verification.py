@@ -10,13 +10,13 @@ import numpy as np
 from ..data import Pairs, Ragged
 from ..engine.choice import kernel
 from ..engine.clock import Clock
-from ..engine.contract import Rows, Runtime
+from ..engine.contract import Runtime
 from ..engine.pieces import Numbers, Span
 from ..kernels import components, resemblance
 from ..kernels._launch import array_module
 from ..kernels._sort import in_order
 from ..methods.measures import Measure, worth
-from .joining import spool_parts
+from .joining import SpooledRows
 
 
 class Verified(NamedTuple):
@@ -46,29 +46,23 @@ def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
 
 
 def verify_spooled(
-    spool: Rows,
-    spool_rows: np.ndarray,
-    candidates: Pairs,
-    measure: Measure,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
+    spooled: SpooledRows, candidates: Pairs, measure: Measure, threshold: float, clock: Clock, runtime: Runtime
 ) -> Verified:
-    """Like `verify`, for shingles in a spool: row i of the candidates is row spool_rows[i] of the spool.
+    """Like `verify`, for shingles in a spool.
 
     The sets of all candidates are sorted once, into a spool of their own, for `verify_sets`.
     """
-    rows = _rows_of(candidates, spool_rows, runtime)
-    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+    rows = _rows_of(candidates, spooled, runtime)
+    with runtime.spool(spooled.spool.folder, runtime.shares.sets) as sets:
 
         def prepare(part: Span) -> Ragged:
-            return measure.prepared(spool.gather(spool_rows[rows[part.rows]]), runtime.backend)
+            return measure.prepared(spooled.gather(rows[part.rows]), runtime.backend)
 
-        for made in runtime.map(prepare, spool_parts(spool, spool_rows[rows], runtime.shares.sorted, "sets")):
+        for made in runtime.map(prepare, spooled.parts(rows, runtime.shares.sorted, "sets")):
             sets.append(made)
-        set_rows = np.empty(len(spool_rows), np.int64)
-        set_rows[rows] = np.arange(len(rows))
-        return verify_sets(sets, set_rows, candidates, measure, threshold, clock, runtime)
+        places = np.empty(len(spooled.places), np.int64)
+        places[rows] = np.arange(len(rows))
+        return verify_sets(SpooledRows(sets, places), candidates, measure, threshold, clock, runtime)
 
 
 def verify_apart(
@@ -98,28 +92,22 @@ def verify_apart(
 
 
 def verify_sets(
-    sets: Rows,
-    set_rows: np.ndarray,
-    candidates: Pairs,
-    measure: Measure,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
+    sets: SpooledRows, candidates: Pairs, measure: Measure, threshold: float, clock: Clock, runtime: Runtime
 ) -> Verified:
-    """Like `verify`, for what is prepared already and waits in a spool: row i of the candidates is its row set_rows[i].
+    """Like `verify`, for what is prepared already and waits in a spool.
 
     Pairs are compared a connected component at a time, so that most sets are read once. At most `runtime.shares.sets`
     bytes of sets are held at a time, or one pair's, if these are larger.
     """
     left, right = runtime.put(candidates.left), runtime.put(candidates.right)
-    rows = _rows_of(candidates, set_rows, runtime)
-    place = np.empty(len(set_rows), np.int64)
+    rows = _rows_of(candidates, sets, runtime)
+    place = np.empty(len(sets.places), np.int64)
     place[rows] = np.arange(len(rows))
-    place, set_rows = runtime.put(place), set_rows[rows]
+    place = runtime.put(place)
     one, other = place[left], place[right]
-    held_bytes, sizes = runtime.shares.sets, _sizes(sets, set_rows)
+    held_bytes, sizes = runtime.shares.sets, sets.sizes(rows)
     if 8 * int(sizes.sum()) <= held_bytes:
-        found = runtime.run(worth, measure, sets.gather(set_rows), one, other, threshold, runtime.backend)
+        found = runtime.run(worth, measure, sets.gather(rows), one, other, threshold, runtime.backend)
         return at_least(threshold, left, right, found)
     one, other = runtime.fetch(one), runtime.fetch(other)
     found = np.full(len(one), -1.0)
@@ -139,7 +127,7 @@ def verify_sets(
         some = block.numbers
         own, at = np.unique(np.concatenate([one[some], other[some]]), return_inverse=True)
         ends = at[: len(some)], at[len(some) :]
-        return some, runtime.fetch(measure.compare(sets.gather(set_rows[own]), *ends, threshold, runtime.backend))
+        return some, runtime.fetch(measure.compare(sets.gather(rows[own]), *ends, threshold, runtime.backend))
 
     done = 0
     for block, measured in runtime.map(compare, blocks):
@@ -149,18 +137,13 @@ def verify_sets(
     return at_least(threshold, left, right, runtime.put(found))
 
 
-def _rows_of(pairs: Pairs, spool_rows: np.ndarray, runtime: Runtime) -> np.ndarray:
+def _rows_of(pairs: Pairs, spooled: SpooledRows, runtime: Runtime) -> np.ndarray:
     """All rows of some pairs, in the order in which they lie in a spool; in host memory."""
     left, right = runtime.put(pairs.left), runtime.put(pairs.right)
     xp = array_module(left)
-    wanted = xp.zeros(len(spool_rows), bool)
+    wanted = xp.zeros(len(spooled.places), bool)
     wanted[left] = wanted[right] = True
-    rows = runtime.fetch(xp.flatnonzero(wanted))
-    return rows[np.argsort(spool_rows[rows])]
-
-
-def _sizes(spool: Rows, rows: np.ndarray) -> np.ndarray:
-    return spool.offsets[rows + 1] - spool.offsets[rows]
+    return spooled.in_order(runtime.fetch(xp.flatnonzero(wanted)))
 
 
 def in_host_memory(verified: Verified, runtime: Runtime) -> Verified:

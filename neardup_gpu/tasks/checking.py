@@ -23,6 +23,7 @@ from neardup_gpu.kernels import overlap
 
 from ..data import Pairs, Ragged, numpy_of
 from ..documents.slices import Slice
+from ..stages.joining import SpooledRows
 from ..stages.recall import (
     Sample,
     SampledPartners,
@@ -89,7 +90,7 @@ def sampled(files: Files, names: list[str]) -> None:
     with shared.start() as runtime, runtime.spool(shared.temporary) as spool:
         ranks, spool_rows = answered_sets(files, names, 0, spool, runtime)
         rows = np.searchsorted(ranks, wanted)
-        sample = sample_of(rows, spool, spool_rows, measure, recipe.threshold, runtime)
+        sample = sample_of(rows, SpooledRows(spool, spool_rows), measure, recipe.threshold, runtime)
     need = np.zeros(len(sample.rows), np.int64) if sample.need is None else sample.need
     save(files, "sample", {"rank": ranks[sample.rows], "size": sample.sets.sizes, "need": need})
     save(files, "sets", {"shingle": sample.sets.values})

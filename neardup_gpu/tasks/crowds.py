@@ -26,6 +26,7 @@ from ..engine.clock import Clock
 from ..errors import ResourceError
 from ..methods.contract import Candidates, Sketch
 from ..report import count, size
+from ..stages.joining import SpooledRows
 from ..stages.partner_blocks import BlockSearch, pairs_a_row
 from ..stages.partners import JoinedRows, JoinLimits, find_partners, partners_of
 from ..stages.verification import Verified
@@ -198,7 +199,7 @@ def crowd(
         fits = len(explicit.pairs) + len(ranks) * pairs_a_row(recipe.max_partners, len(ranks)) <= most
         find: Any = find_partners if fits else BlockSearch(max(1, most), hand_on)
         found = partners_of(
-            JoinedRows(of_keys, ranks < layout.num_known, spool, rows, known=explicit, **facts),
+            JoinedRows(of_keys, ranks < layout.num_known, SpooledRows(spool, rows), known=explicit, **facts),
             Candidates(NO_PAIRS, 0, 0, crowded),
             recipe,
             measure,

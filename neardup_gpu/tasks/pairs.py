@@ -26,6 +26,7 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..methods.measures import Measure
 from ..stages.conditions import alike_in_length
+from ..stages.joining import SpooledRows
 from ..stages.verification import Verified, in_host_memory, verify_apart, verify_spooled
 from ..store.exchange import num_rows, read_arrays, read_partition
 from .columns import lists_of, load, ragged_of, rows_of, schema_of
@@ -283,7 +284,8 @@ def comparing(
         def compare_by(pairs: Pairs, measure: Measure) -> Verified:
             places, at = renumbered(np.concatenate([pairs.left, pairs.right]))  # of all places, few are of these pairs
             some = Pairs(at[: len(pairs)], at[len(pairs) :])
-            found = runtime.run(verify_spooled, spool, rows[places], some, measure, recipe.threshold, clock, runtime)
+            own = SpooledRows(spool, rows[places])
+            found = runtime.run(verify_spooled, own, some, measure, recipe.threshold, clock, runtime)
             found = in_host_memory(found, runtime)
             return Verified(Pairs(places[found.pairs.left], places[found.pairs.right]), found.resemblance)
 

@@ -17,7 +17,7 @@ from neardup_gpu.engine.clock import Clock
 from neardup_gpu.kernels import bitmaps, prefixes, rarity
 from neardup_gpu.kernels.rarity import FEWEST_BITS
 from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
-from neardup_gpu.stages.joining import build_index, table_bits
+from neardup_gpu.stages.joining import SpooledRows, build_index, table_bits
 from neardup_gpu.stages.partners import Search, find_partners
 from neardup_gpu.stages.verification import verify_spooled
 from neardup_gpu.tasks import joining
@@ -194,7 +194,7 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
         sets = [*sets[:pinned], *sorted(sets[pinned:], key=lambda each: -len(each))]
     every = all_pairs(list(map(set, sets)), [row < pinned for row in range(len(sets))], threshold, worth)
     rows, is_pinned = np.arange(len(sets)), np.arange(len(sets)) < pinned
-    spool, clock = Waiting(tmp_path, sets), Clock(None)
+    spooled, clock = SpooledRows(Waiting(tmp_path, sets), rows), Clock(None)
     with Engine(backend="cpu").start() as runtime:
         listed, crowded = set(), set()
         for parts in posted_by(sets, rows, measure, threshold, runtime, 4, 2):
@@ -204,12 +204,12 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
         assert 10 < len(crowded) < len(sets) and len(listed) < len(sets) ** 2 / 4
 
         def verify(pairs):
-            return verify_spooled(spool, rows, pairs, measure, threshold, clock, runtime)
+            return verify_spooled(spooled, pairs, measure, threshold, clock, runtime)
 
         explicit = verify(Pairs.from_unsorted(*np.array(sorted(listed)).T))
         assert len(explicit.pairs) < len(every)  # so that the crowd has something to find
         with runtime.spool(tmp_path) as kept:
-            index = build_index(spool, rows, np.array(sorted(crowded)), kept, measure, threshold, clock, runtime)
+            index = build_index(spooled, np.array(sorted(crowded)), kept, measure, threshold, clock, runtime)
         accepts = lambda left, right: np.ones(len(left), bool)  # noqa: E731
         for cluster in ("greedy", "components"):
             search = Search(
