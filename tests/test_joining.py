@@ -35,7 +35,7 @@ def indexed(runtime, spool, sets, threshold, order=None, members=None, measure=R
     spooled = joining.SpooledRows(spool, np.argsort(order))
     members = np.arange(len(sets)) if members is None else members
     with runtime.spool(None) as kept:
-        index = joining.build_index(spooled, members, kept, measure, threshold, Clock(None), runtime)
+        index = joining.build_index(spooled, members, kept, joining.Joiner(measure, threshold, runtime), Clock(None))
         waiting = rows_of(kept, runtime)
     in_file = [row for row in order if row in set(members.tolist())]
     assert len(waiting) == (0 if measure.directed else len(in_file))

@@ -107,6 +107,19 @@ class PostingsIndex(NamedTuple):
         return self._replace(entries=self.entries[kept], starts=starts, splits=splits, held=self.held * rows)
 
 
+class Joiner(NamedTuple):
+    """A join of sets: by which measure, at which threshold, and where it is computed.
+
+    measure : JoinMeasure
+    threshold : float
+    runtime : Runtime
+    """
+
+    measure: JoinMeasure
+    threshold: float
+    runtime: Runtime
+
+
 class SpooledRows(NamedTuple):
     """Rows whose shingles wait in a spool.
 
@@ -137,13 +150,7 @@ class SpooledRows(NamedTuple):
 
 
 def build_index(
-    spooled: SpooledRows,
-    members: np.ndarray,
-    sets: Rows,
-    measure: JoinMeasure,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
+    spooled: SpooledRows, members: np.ndarray, sets: Rows, join: Joiner, clock: Clock
 ) -> list[PostingsIndex]:
     """Index the prefixes of some documents.
 
@@ -159,14 +166,16 @@ def build_index(
     sets : Rows
         An empty spool. There the set of each member that has postings is kept for verification, in the order of the
         spool; other members have an empty row. It stays empty by a directed measure.
-    measure : JoinMeasure
+    join : Joiner
+    clock : Clock
 
     Returns
     -------
     list of Index
         Its parts; one, where postings fit in memory.
     """
-    folder, wanted = spooled.spool.folder, _Members(spooled, spooled.in_order(members), measure, threshold, runtime)
+    measure, threshold, runtime = join
+    folder, wanted = spooled.spool.folder, _Members(spooled, spooled.in_order(members), join)
     with Postings(folder, runtime.shares.postings) as postings:
         known = wanted.add_postings(postings, sets, clock)
         needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
@@ -235,17 +244,15 @@ class _Members(NamedTuple):
 
     spooled: SpooledRows
     in_file: np.ndarray
-    measure: JoinMeasure
-    threshold: float
-    runtime: Runtime
+    join: Joiner
 
     def table(self) -> Any:
         """Return the table that counts the shingles of these rows."""
-        return rarity_table(self.spooled, self.in_file, self.runtime)
+        return rarity_table(self.spooled, self.in_file, self.join.runtime)
 
     def parts(self) -> list[Span]:
         """Divide the rows into parts whose sets can be made at once."""
-        return self.spooled.parts(self.in_file, self.runtime.shares.sorted)
+        return self.spooled.parts(self.in_file, self.join.runtime.shares.sorted)
 
     def of(self, part: Span) -> tuple[np.ndarray, Ragged]:
         """Return some rows and their shingles."""
@@ -254,24 +261,25 @@ class _Members(NamedTuple):
 
     def add_postings(self, postings: Postings, sets: Rows, clock: Clock) -> KnownSets:
         """Add the postings of all rows, in the order of the spool; return what is known of each row's set."""
+        measure, threshold, runtime = self.join
         parts, table = self.parts(), self.table()
-        marks = no_marks(table[0]) if self.measure.directed else None
+        marks = no_marks(table[0]) if measure.directed else None
         passes = 1 if marks is None else 2
-        done, known = 0, SetCollector(len(self.spooled.places), self.threshold, self.measure.both_sizes)
-        for rows, shingles, entries, sets_of_part in self.runtime.map(partial(self.taken, table), parts):
+        done, known = 0, SetCollector(len(self.spooled.places), threshold, measure.both_sizes)
+        for rows, shingles, entries, sets_of_part in runtime.map(partial(self.taken, table), parts):
             postings.add(shingles, entries)
             if marks is None:
-                known.add(rows, sets_of_part, self.runtime)
+                known.add(rows, sets_of_part, runtime)
                 sets.append(sets_of_part)
             else:
-                self.runtime.run(mark, marks, shingles)
+                runtime.run(mark, marks, shingles)
             done += len(rows)
             clock.report("index", done // passes, len(self.in_file))
         if marks is not None:
             contain = partial(self.containing, table, marks)
-            for rows, shingles, entries, sets_of_part in self.runtime.map(contain, parts):
+            for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
                 postings.add(shingles, entries)
-                known.add(rows, sets_of_part, self.runtime)
+                known.add(rows, sets_of_part, runtime)
                 done += len(rows)
                 clock.report("index", done // passes, len(self.in_file))
         return known.known()
@@ -279,22 +287,20 @@ class _Members(NamedTuple):
     def taken(self, table: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
         """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
         rows, shingles = self.of(part)
-        put = self.runtime.put(rows)
-        return rows, *prefixes_of(shingles, put, table, self.measure, self.threshold, self.runtime)
+        return rows, *prefixes_of(shingles, self.join.runtime.put(rows), table, self.join)
 
     def containing(self, table: Any, marks: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
         """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets
         wait."""
         rows, sets = self.of(part)
-        contain = kernel(containers, self.runtime.backend)
-        put = self.runtime.put(rows)
-        return rows, *contain(sets.values, sets.offsets, put, *table, marks, self.threshold), sets
+        contain = kernel(containers, self.join.runtime.backend)
+        put = self.join.runtime.put(rows)
+        return rows, *contain(sets.values, sets.offsets, put, *table, marks, self.join.threshold), sets
 
 
-def prefixes_of(
-    shingles: Ragged, rows: Any, table: Any, measure: JoinMeasure, threshold: float, runtime: Runtime
-) -> tuple[Any, Any, Ragged]:
+def prefixes_of(shingles: Ragged, rows: Any, table: Any, join: Joiner) -> tuple[Any, Any, Ragged]:
     """Return the shingles and the entries of the postings of documents, and the sets of those that have postings."""
+    measure, threshold, runtime = join
     take = kernel(prefixes, runtime.backend)
     found, entries, sizes, elements = take(
         shingles.values, shingles.offsets, rows, *table, threshold, measure.both_sizes
@@ -360,14 +366,7 @@ def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runti
     return kernel(runs_kernel, runtime.backend)(runtime.put(shingles[0]), runtime.put(entries[0]), num_rows)
 
 
-def raised(
-    part: PostingsIndex,
-    asking: np.ndarray,
-    pinned: np.ndarray,
-    measure: JoinMeasure,
-    threshold: float,
-    runtime: Runtime,
-) -> PostingsIndex:
+def raised(part: PostingsIndex, asking: np.ndarray, pinned: np.ndarray, join: Joiner) -> PostingsIndex:
     """Make the index by which some rows find those of a reference set at a higher threshold.
 
     Elements beyond the prefixes of that threshold are left out, and so are runs in which no two such rows meet. By a
@@ -381,10 +380,10 @@ def raised(
         The rows that will ask.
     pinned : array of bool, shape (rows,)
         The rows of the reference set.
-    measure : JoinMeasure
-    threshold : float
-        At least the one of the index.
+    join : Joiner
+        By the measure of the index, at a threshold that is at least that of the index.
     """
+    measure, threshold, runtime = join
     sizes = runtime.fetch(part.sizes)
     needed = measure.needed(int(sizes.max(initial=0)), threshold)
     if measure.directed:
@@ -540,13 +539,7 @@ class Common(NamedTuple):
 
 
 def commonest(
-    index: list[PostingsIndex],
-    spooled: SpooledRows,
-    members: np.ndarray,
-    measure: JoinMeasure,
-    threshold: float,
-    most: int,
-    runtime: Runtime,
+    index: list[PostingsIndex], spooled: SpooledRows, members: np.ndarray, join: Joiner, most: int
 ) -> list[Common]:
     """The shingles for which most entries meet, from the first on.
 
@@ -559,10 +552,11 @@ def commonest(
     most : int
         How many, at most.
     """
+    runtime = join.runtime
     meeting = [_comparisons(part, runtime) for part in index]
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
-    indexed = _Members(spooled, spooled.in_order(members), measure, threshold, runtime)
+    indexed = _Members(spooled, spooled.in_order(members), join)
     table = indexed.table()
     found = []
     for _, number, run in sorted(best)[:most]:

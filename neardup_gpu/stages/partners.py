@@ -45,6 +45,7 @@ from .conditions import alike_in_length
 from .joining import (
     LISTED,
     Common,
+    Joiner,
     KnownSets,
     PostingsIndex,
     SpooledRows,
@@ -316,8 +317,8 @@ class Search:
 
     def raised(self, rows: np.ndarray, threshold: float) -> list[PostingsIndex]:
         """Return the index by which some rows find those of the reference set at a higher threshold."""
-        make = partial(raised, asking=rows, pinned=self.pinned, measure=self.measure, threshold=threshold)
-        parts = (make(part, runtime=self.runtime) for part in self.index)
+        join = Joiner(self.measure, threshold, self.runtime)
+        parts = (raised(part, rows, self.pinned, join) for part in self.index)
         return stored(parts, len(self.index), self.folder, self.runtime)
 
     def ask(
@@ -860,7 +861,7 @@ def partners_of(
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
     keys, pinned, spooled, num_tokens, owner, known = joined
-    folder = spooled.spool.folder
+    folder, join = spooled.spool.folder, Joiner(method.measure, threshold, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         counts = np.ones(len(left), bool) if owner is None else owner[left] != owner[right]
@@ -886,7 +887,7 @@ def partners_of(
         index: list[PostingsIndex] = []
         if len(members):
             with clock.stage("index"):
-                index = build_index(spooled, members, sets, method.measure, threshold, clock, runtime)
+                index = build_index(spooled, members, sets, join, clock)
         if method.measure.directed:  # sets wait already
             verify = partial(verified, verify_sets, spooled)
         else:
@@ -922,6 +923,6 @@ def partners_of(
             try:
                 found = find(search, explicit, recipe.cluster)
             except TooManyComparisonsError as error:
-                error.common = tuple(commonest(index, spooled, members, method.measure, threshold, NAMED, runtime))
+                error.common = tuple(commonest(index, spooled, members, join, NAMED))
                 raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))

@@ -169,24 +169,29 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
         The files of copies by slices.
     layout : Layout
     """
-    shared = files.shared
-    measure, threshold = shared.recipe.method.measure, shared.recipe.threshold
-    assert threshold is not None
-    table = _table(files)
+    shared, table = files.shared, _table(files)
     with _postings_file(files) as writer, shared.start() as runtime:
+        join = _joiner(files, runtime)
 
         def written() -> Iterator[joining.Posted]:
             for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-                made = joining.postings(shingles, ranks, table, measure, threshold, runtime, shared.partitions)
+                made = joining.postings(shingles, ranks, table, join, shared.partitions)
                 range_of, posted = made
                 writer.add(range_of, posted._asdict())
                 yield posted
 
-        if measure.directed:
+        if join.measure.directed:
             save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
         else:
             collections.deque(written(), maxlen=0)
     return {"postings": writer.close().num_rows}
+
+
+def _joiner(files: Files, runtime: Runtime) -> joining.Joiner:
+    """Return the join that the recipe asks for."""
+    recipe = files.shared.recipe
+    assert recipe.threshold is not None
+    return joining.Joiner(recipe.method.measure, recipe.threshold, runtime)
 
 
 def _postings_file(files: Files) -> ExchangeWriter:
@@ -195,15 +200,13 @@ def _postings_file(files: Files) -> ExchangeWriter:
 
 def containers(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
     """Write the further postings of the representatives of some slices, by a directed measure; as `postings`."""
-    shared = files.shared
-    threshold = shared.recipe.threshold
-    assert threshold is not None
-    table = _table(files)
+    shared, table = files.shared, _table(files)
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
     with _postings_file(files) as writer, shared.start() as runtime:
+        join = _joiner(files, runtime)
         for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-            range_of, posted = joining.containing(sets, ranks, table, marks, threshold, runtime, shared.partitions)
+            range_of, posted = joining.containing(sets, ranks, table, marks, join, shared.partitions)
             writer.add(range_of, posted._asdict())
     return {"postings": writer.close().num_rows}
 
@@ -211,24 +214,14 @@ def containers(files: Files, first: int, slices: list[Slice], copies: list[str],
 def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Find the candidates of a range of shingles."""
     shared = files.shared
-    method, threshold = shared.recipe.method, shared.recipe.threshold
-    assert threshold is not None
+    sides = joining.Sides(layout.num_known, shared.recipe.method.direction, shared.recipe.only_against)
 
     def read() -> Iterator[joining.Posted]:
         for columns in rows_of(files.place, names, files.number, joining.Posted._fields):
             yield joining.Posted(*columns)
 
     with _CandidateFiles(files, layout) as candidates, shared.start() as runtime:
-        most = shared.task_memory // 4
-        found_of_range = joining.collide_range(
-            read,
-            method.measure,
-            threshold,
-            joining.Sides(layout.num_known, method.direction, shared.recipe.only_against),
-            runtime,
-            most,
-        )
-        for found in found_of_range:
+        for found in joining.collide_range(read, _joiner(files, runtime), sides, shared.task_memory // 4):
             candidates.add(found)
     return candidates.facts
 

@@ -51,6 +51,7 @@ from ..engine.choice import kernel
 from ..engine.pieces import Span
 from ..stages.joining import (
     LISTED,
+    Joiner,
     KnownSets,
     PostingsIndex,
     mark as mark_shingles,
@@ -66,7 +67,6 @@ from .columns import SLOT_BITS, partition_of, parts_that_fit
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
-    from ..methods.measures import JoinMeasure
 
 LONG_RUN = 128
 """A run is long if each of its entries meets more than 128 others on average. Half of them are better: 64, the default
@@ -263,15 +263,7 @@ def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
     return found
 
 
-def postings(
-    shingles: Ragged,
-    ranks: np.ndarray,
-    table: Table,
-    measure: JoinMeasure,
-    threshold: float,
-    runtime: Runtime,
-    ranges: int,
-) -> tuple[np.ndarray, Posted]:
+def postings(shingles: Ragged, ranks: np.ndarray, table: Table, join: Joiner, ranges: int) -> tuple[np.ndarray, Posted]:
     """Return the postings of the prefixes of some documents, and the range of each, of `ranges` ranges.
 
     By a directed measure, those of documents as contained ones; `containing` gives the others.
@@ -284,27 +276,28 @@ def postings(
         The rank of each.
     table : (counters, beyond)
         The merged table, in which all these shingles are counted.
-    measure : JoinMeasure
-    threshold : float
+    join : Joiner
+    ranges : int
 
     Returns
     -------
     array of int64, and Posted
         Document by document.
     """
+    runtime = join.runtime
     table = runtime.put(table[0]), runtime.put(table[1])
 
     def take_part(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
-        found, entries, sets = prefixes_of(some, rows, table, measure, threshold, runtime)
-        return _posted(found, entries, ranks[part.rows], sets, (threshold, measure.both_sizes), ranges, runtime)
+        found, entries, sets = prefixes_of(some, rows, table, join)
+        return _posted(found, entries, ranks[part.rows], sets, join, ranges)
 
     return _all_by_range(runtime.map(take_part, _parts(shingles, runtime)))
 
 
 def containing(
-    sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, threshold: float, runtime: Runtime, ranges: int
+    sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, join: Joiner, ranges: int
 ) -> tuple[np.ndarray, Posted]:
     """Return the further postings of some documents as containers, by a directed measure: as `postings`.
 
@@ -315,14 +308,15 @@ def containing(
     marks : array of uint8
         The merged marks of all postings that `postings` gives.
     """
+    runtime = join.runtime
     table, marks = (runtime.put(table[0]), runtime.put(table[1])), runtime.put(marks)
 
     def take(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(sets, part)
         rows = runtime.put(np.arange(len(some)))
         contain = kernel(containers, runtime.backend)
-        found, entries = contain(some.values, some.offsets, rows, *table, marks, threshold)
-        return _posted(found, entries, ranks[part.rows], some, (threshold, 0), ranges, runtime)
+        found, entries = contain(some.values, some.offsets, rows, *table, marks, join.threshold)
+        return _posted(found, entries, ranks[part.rows], some, join, ranges)
 
     return _all_by_range(runtime.map(take, _parts(sets, runtime)))
 
@@ -341,28 +335,20 @@ def _values(shingles: Ragged) -> Any:
 
 
 def _posted(
-    shingles: Any,
-    entries: Any,
-    ranks: np.ndarray,
-    sets: Ragged,
-    how: tuple[float, int],
-    ranges: int,
-    runtime: Runtime,
+    shingles: Any, entries: Any, ranks: np.ndarray, sets: Ragged, join: Joiner, ranges: int
 ) -> tuple[np.ndarray, Posted]:
-    """Return postings whose entries name documents by their number among those that have these ranks and sets.
-
-    `how` is the threshold, and whether bitmaps are flipped.
-    """
+    """Return postings whose entries name documents by their number among those that have these ranks and sets."""
+    runtime, flip = join.runtime, join.measure.both_sizes
     found, words = runtime.fetch(shingles), runtime.fetch(entries)
     row = ((words & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
     place = words & np.uint64((1 << PLACE_BITS) - 1) | words >> np.uint64(63) << np.uint64(PLACE_BITS)
     sizes, number = runtime.fetch(sets.sizes), np.zeros(len(ranks), np.int64)
     present = np.unique(row)
-    number[present] = num_words(sizes[present], *how)
+    number[present] = num_words(sizes[present], join.threshold, flip)
     make = kernel(bitmaps, runtime.backend)
-    made = runtime.fetch(runtime.run(make, sets.values, sets.offsets, number, how[1]))
+    made = runtime.fetch(runtime.run(make, sets.values, sets.offsets, number, flip))
     range_of = partition_of(found, ranges)
-    bits = _dealt(made, number, row, range_of, np.bitwise_xor if how[1] else np.bitwise_or)
+    bits = _dealt(made, number, row, range_of, np.bitwise_xor if flip else np.bitwise_or)
     return range_of, Posted(found, ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32), bits)
 
 
@@ -440,11 +426,12 @@ class Bitmaps(NamedTuple):
     words: np.ndarray
 
     @classmethod
-    def of(cls, parts: Iterable[Posted], measure: JoinMeasure, threshold: float) -> Bitmaps:
+    def of(cls, parts: Iterable[Posted], join: Joiner) -> Bitmaps:
         """Return the bitmaps that all postings of a range have, in the order in which they were made."""
         columns = [(posted.rank, posted.place >> np.uint32(PLACE_BITS), posted.size, posted.bits) for posted in parts]
         if not columns:
             return cls(NO_RANKS, NO_RANKS, *(np.empty(0, np.uint64),) * 2)
+        measure, threshold, _ = join
         rank, is_long, size, bits = map(np.concatenate, zip(*columns, strict=True))
         names = rank.astype(np.uint64) << np.uint64(1)
         if measure.directed:
@@ -493,13 +480,7 @@ class Sides(NamedTuple):
 
 
 def collide_range(
-    read: Callable[[], Iterable[Posted]],
-    measure: JoinMeasure,
-    threshold: float,
-    sides: Sides,
-    runtime: Runtime,
-    most_bytes: int,
-    long_run: int = LONG_RUN,
+    read: Callable[[], Iterable[Posted]], join: Joiner, sides: Sides, most_bytes: int, long_run: int = LONG_RUN
 ) -> Iterator[FoundPairs]:
     """Find the candidates of a range of shingles, and its crowded documents; see the head of this file.
 
@@ -509,10 +490,8 @@ def collide_range(
         Gives all postings of the range in parts that are small compared with the task's memory. The postings
         of a document come in the order in which `postings` made them, and then those of `containing`. It is called once
         if all of them fit in memory; if not, up to three times more, and once for each part of the range.
-    measure : JoinMeasure
-    threshold : float
+    join : Joiner
     sides : Sides
-    runtime : Runtime
     most_bytes : int
         Memory for postings. Lists of candidates take half as much besides, up to 256 MiB.
     long_run : int
@@ -532,15 +511,15 @@ def collide_range(
     most = max(1, most_bytes // POSTING_BYTES)
     listed = max(MOST_ASKED, min(LISTED, most_bytes // (2 * LISTED_BYTES)))
     held = _held(read(), most)
-    how = measure, threshold, sides, runtime, long_run, listed
+    how = join, sides, long_run, listed
     if held is not None:
-        yield from _collided(held, Bitmaps.of(held, measure, threshold), *how)
+        yield from _collided(held, Bitmaps.of(held, join), *how)
         return
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
         counts += np.bincount(_slots(posted), minlength=len(counts))
     fits = int(counts.sum()) <= most_bytes // BITMAP_BYTES
-    bitmaps_of_all = Bitmaps.of(read(), measure, threshold) if fits else None
+    bitmaps_of_all = Bitmaps.of(read(), join) if fits else None
     part = parts_that_fit(counts, most // 2 if fits else most)
     for posted in read():
         crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
@@ -569,22 +548,16 @@ def _slots(posted: Posted) -> np.ndarray:
 
 
 def _collided(
-    parts: list[Posted],
-    made: Bitmaps | None,
-    measure: JoinMeasure,
-    threshold: float,
-    sides: Sides,
-    runtime: Runtime,
-    long_run: int,
-    listed: int,
+    parts: list[Posted], made: Bitmaps | None, join: Joiner, sides: Sides, long_run: int, listed: int
 ) -> Iterator[FoundPairs]:
     """Yield what all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
     num_known, direction, only_known = sides
-    ranks, index = _indexed(parts, made, measure, threshold, runtime)
+    runtime = join.runtime
+    ranks, index = _indexed(parts, made, join)
     pinned = ranks < num_known
     index, crowded = _without_long_runs(index, pinned, long_run, only_known)
     index = index.put(runtime)
-    if measure.directed:
+    if join.measure.directed:
         index = runtime.run(index.of_short_prefixes)
     if crowded.any():
         yield FoundPairs(NO_RANKS, NO_RANKS, None, ranks[crowded])
@@ -609,10 +582,9 @@ def _collided(
         rows = np.concatenate(full)
 
 
-def _indexed(
-    parts: list[Posted], made: Bitmaps | None, measure: JoinMeasure, threshold: float, runtime: Runtime
-) -> tuple[np.ndarray, PostingsIndex]:
+def _indexed(parts: list[Posted], made: Bitmaps | None, join: Joiner) -> tuple[np.ndarray, PostingsIndex]:
     """(ranks of all documents, ascending; the index of their postings, in host memory, by their numbers)."""
+    measure, threshold, runtime = join
     posted = _all(parts)
     parts.clear()
     ordered, order = in_order(posted.rank.astype(np.uint64))

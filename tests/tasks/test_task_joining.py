@@ -17,7 +17,7 @@ from neardup_gpu.engine.clock import Clock
 from neardup_gpu.kernels import bitmaps, prefixes, rarity
 from neardup_gpu.kernels.rarity import FEWEST_BITS
 from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
-from neardup_gpu.stages.joining import SpooledRows, build_index, table_bits
+from neardup_gpu.stages.joining import Joiner, SpooledRows, build_index, table_bits
 from neardup_gpu.stages.partners import Search, find_partners
 from neardup_gpu.stages.verification import verify_spooled
 from neardup_gpu.tasks import joining
@@ -50,19 +50,19 @@ def posted_by(sets, ranks, measure, threshold, runtime, ranges, slices=1, bits=F
     """All postings, by ranges, made slice by slice as tasks do; sets are ascending for a directed measure."""
     parts = list(zip(map(ragged, sliced(sets, slices)), sliced(ranks, slices), strict=True))
     table = joining.merged(table_of([part], bits, runtime) for part, _ in parts)
-    made = [joining.postings(*part, table, measure, threshold, runtime, ranges) for part in parts]
+    join = Joiner(measure, threshold, runtime)
+    made = [joining.postings(*part, table, join, ranges) for part in parts]
     if measure.directed:
         marks = joining.merged_marks(joining.mark([posted], table, runtime) for _, posted in made)
-        made += [joining.containing(*part, table, marks, threshold, runtime, ranges) for part in parts]
+        made += [joining.containing(*part, table, marks, join, ranges) for part in parts]
     return [[posted.where(of == place) for of, posted in made] for place in range(ranges)]
 
 
 def found_by(parts, measure, threshold, num_known, runtime, most_bytes=MUCH, long_run=joining.LONG_RUN):
     """(pairs as a list, crowded ranks, looks) of one range."""
     pairs, crowded, looks = [], [], 0
-    for found in joining.collide_range(
-        lambda: iter(parts), measure, threshold, joining.Sides(num_known), runtime, most_bytes, long_run
-    ):
+    join, sides = Joiner(measure, threshold, runtime), joining.Sides(num_known)
+    for found in joining.collide_range(lambda: iter(parts), join, sides, most_bytes, long_run):
         pairs += zip(found.left.tolist(), found.right.tolist(), strict=True)
         crowded += found.crowded.tolist()
         looks += int(found.looks[0])
@@ -209,7 +209,7 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
         explicit = verify(Pairs.from_unsorted(*np.array(sorted(listed)).T))
         assert len(explicit.pairs) < len(every)  # so that the crowd has something to find
         with runtime.spool(tmp_path) as kept:
-            index = build_index(spooled, np.array(sorted(crowded)), kept, measure, threshold, clock, runtime)
+            index = build_index(spooled, np.array(sorted(crowded)), kept, Joiner(measure, threshold, runtime), clock)
         accepts = lambda left, right: np.ones(len(left), bool)  # noqa: E731
         for cluster in ("greedy", "components"):
             search = Search(
@@ -303,7 +303,7 @@ def test_postings_of_a_range_have_the_bitmaps_of_documents(measured):
     widths = []
     with Engine(backend="cpu").start() as runtime:
         for parts in posted_by(as_given(planted(6), measure), ranks, measure, 0.3, runtime, 4, 3):
-            found = joining.Bitmaps.of(parts, measure, 0.3)
+            found = joining.Bitmaps.of(parts, Joiner(measure, 0.3, runtime))
             assert found.ranks.tolist() == sorted({rank for posted in parts for rank in posted.rank.tolist()})
             for rank, place, fold in zip(found.ranks.tolist(), found.places.tolist(), found.folds, strict=True):
                 row, begin, width = rank >> 40, place >> 4, 1 << place % 16
@@ -323,8 +323,9 @@ def test_postings_are_the_prefixes():
     owner = [entry % 2**63 // 2**31 for entry in entries.tolist()]
     with Engine(backend="cpu").start() as runtime:
         runtime.shares = replace(runtime.shares, sorted=500)
-        _, found = joining.postings(rows, ranks, table, RESEMBLANCE, 0.7, runtime, 1)
-        _, none = joining.postings(ragged([]), ranks[:0], table, RESEMBLANCE, 0.7, runtime, 1)
+        join = Joiner(RESEMBLANCE, 0.7, runtime)
+        _, found = joining.postings(rows, ranks, table, join, 1)
+        _, none = joining.postings(ragged([]), ranks[:0], table, join, 1)
     assert found.shingle.tolist() == shingles.tolist() and found.rank.tolist() == [ranks[row] for row in owner]
     assert found.place.tolist() == [e % 2**31 + (e >> 63 << 31) for e in entries.tolist()]
     assert (found.place >= 2**31).any() and (found.place < 2**31).any()
