@@ -141,7 +141,7 @@ class MatchSettings:
 
     @classmethod
     def of(cls, recipe: Recipe | None, bits: int, given: dict[str, int | None]) -> MatchSettings:
-        """Return the settings for fingerprints of `bits` bits; of those in `given`, None stands for the default.
+        """Return the settings for fingerprints of `bits` bits. In `given`, None stands for the default.
 
         Raises
         ------

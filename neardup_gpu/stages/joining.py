@@ -247,7 +247,7 @@ class _Members(NamedTuple):
     join: Joiner
 
     def table(self) -> Any:
-        """Return the table that counts the shingles of these rows."""
+        """Return the table that counts the shingles of the rows to index."""
         return rarity_table(self.spooled, self.in_file, self.join.runtime)
 
     def parts(self) -> list[Span]:
@@ -299,7 +299,7 @@ class _Members(NamedTuple):
 
 
 def prefixes_of(shingles: Ragged, rows: Any, table: Any, join: Joiner) -> tuple[Any, Any, Ragged]:
-    """Return the shingles and the entries of the postings of documents, and the sets of those that have postings."""
+    """Return the shingles and the entries of the postings of documents, and the sets of documents with postings."""
     measure, threshold, runtime = join
     take = kernel(prefixes, runtime.backend)
     found, entries, sizes, elements = take(

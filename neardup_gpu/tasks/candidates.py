@@ -80,22 +80,16 @@ def collide_keys(
     nothing = _nothing(recipe, no_keys(files), num_representatives)
     schema = schema_of(colliding.to_columns(nothing, np.empty(0, np.int64)))
     with _CandidateFiles(files, layout) as candidates, shared.start() as runtime:
+        most_entries = shared.task_memory // 2 // colliding.ENTRY_BYTES
+        how = layout.num_known, shared.task_memory // 8, runtime.backend, most_entries
         for part in range(*parts):
 
             def read(part: int = part) -> Iterator[colliding.Block]:
                 for columns in rows_of(files.place, names, part, schema.names):
                     yield colliding.from_columns(dict(zip(schema.names, columns, strict=True)))
 
-            for found in colliding.collide_stream(
-                buckets,
-                part // per_table,
-                read,
-                num_rows(files.place, names, part),
-                most_entries=shared.task_memory // 2 // colliding.ENTRY_BYTES,
-                num_known=layout.num_known,
-                most_bytes=shared.task_memory // 8,
-                backend=runtime.backend,
-            ):
+            collisions = colliding.TableCollisions(buckets, part // per_table, *how)
+            for found in collisions.found(read, num_rows(files.place, names, part)):
                 candidates.add(found)
     return candidates.facts
 

@@ -1,4 +1,4 @@
-"""Collisions of sketching methods, cut into tasks: `exchanged` of keys of a slice, `collide_range` of a partition.
+"""Collisions of sketching methods, cut into tasks: `exchanged` of keys of a slice, `TableCollisions` of a partition.
 
 A method says what its tables hold of each row (`Entries`) and what makes a bucket of them (`Buckets`). The entries of a
 table go to partitions by their buckets: partition `table * per_table + part`, where `part` is the upper bits of the
@@ -41,7 +41,7 @@ PAIR_BYTES = 192
 """Most that a compared pair takes while it is found: two entries, the pair, and what it takes to sort both."""
 
 ENTRY_BYTES = 48
-"""Most that an entry takes while its partition is put in order; 8 more for 128 bits. See `collide_range`."""
+"""Most that an entry takes while its partition is put in order; 8 more for 128 bits. See `TableCollisions`."""
 
 Columns = dict[str, np.ndarray]
 """Columns of an exchange file, by name; all of one length."""
@@ -151,61 +151,84 @@ def whole(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- candidates
 
 
-def collide_stream(
-    buckets: Buckets,
-    table: int,
-    read: Callable[[], Iterable[Block]],
-    num_entries: int,
-    *,
-    num_known: int = 0,
-    most_entries: int,
-    most_bytes: int = MOST_BYTES,
-    backend: str | None = None,
-) -> Iterator[FoundPairs]:
-    """Find what `collide_range` does among the entries of a partition of any size.
-
-    Where they do not fit, they are read again for each part that does, as the next bits of their buckets divide them. A
-    bucket that does not fit is looked through block by block: a row of it is compared with none but its first ones.
+class TableCollisions(NamedTuple):
+    """The collisions in whole buckets of one table.
 
     Parameters
     ----------
-    buckets, table, num_known, most_bytes, backend
-        As for `collide_range`.
-    read : callable
-        Gives all entries in any order, and in the same order at each call. Its blocks are much smaller than
-        `most_entries`.
-    num_entries : int
-        How many there are.
-    most_entries : int
-        Entries to hold at a time; `ENTRY_BYTES` each.
-
-    Yields
-    ------
-    FoundPairs
-        As `collide_range` does, but what buckets leave out comes with the parts that these are in.
-
-    Raises
-    ------
-    ResourceError
-        If all rows of a bucket have to be compared with one another, and do not fit.
+    buckets : Buckets
+        The method's, for the rows of the whole job.
+    table : int
+    num_known : int, default 0
+        Ranks below it are of the reference set, whose documents make no pairs with one another.
+    most_bytes : int, default 64 MiB
+        What the pairs that are found at a time may take.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+    most_entries : int, default None
+        Entries to hold at a time, `ENTRY_BYTES` each; all, unless given.
     """
-    options: dict[str, Any] = {"num_known": num_known, "most_bytes": most_bytes, "backend": backend}
-    if num_entries <= most_entries:
-        if blocks := list(read()):
-            yield from collide_range(buckets, table, *joined(blocks), **options)
-        return
-    yield from _TableDivision(buckets, table, most_entries, options).of(read, 64 - SLOT_BITS)
-
-
-class _TableDivision(NamedTuple):
-    """Divide the entries of a table by the bits of their buckets' words."""
 
     buckets: Buckets
     table: int
-    most_entries: int
-    options: dict[str, Any]
+    num_known: int = 0
+    most_bytes: int = MOST_BYTES
+    backend: str | None = None
+    most_entries: int | None = None
 
-    def of(self, read: Callable[[], Iterable[Block]], shift: int) -> Iterator[FoundPairs]:
+    def found(self, read: Callable[[], Iterable[Block]], num_entries: int) -> Iterator[FoundPairs]:
+        """Find the candidates among the entries of a partition of any size.
+
+        Where they do not fit, they are read again for each part that does, as the next bits of their buckets divide
+        them. A bucket that does not fit is looked through block by block: a row of it is compared with none but its
+        first ones.
+
+        Parameters
+        ----------
+        read : callable
+            Gives all entries in any order, and in the same order at each call. Its blocks are much smaller than
+            `most_entries`.
+        num_entries : int
+            How many there are.
+
+        Yields
+        ------
+        FoundPairs
+            What large buckets left out, then pairs, of one part after another; no pair is found twice by one bucket.
+            Memory: 16 bytes per entry that is held, 28 more while they are sorted, or for the bounds of buckets and the
+            order of the largest one, 8 more for 128 bits, and `most_bytes`. Cost: a radix sort, and for pairs that of
+            the kernel `hamming`.
+
+        Raises
+        ------
+        ResourceError
+            If all rows of a bucket have to be compared with one another, and do not fit; or if 2**32 - 1 entries or
+            more fit.
+        """
+        if self.most_entries is None or num_entries <= self.most_entries:
+            if blocks := list(read()):
+                yield from self._of_part(joined(blocks))
+            return
+        yield from self._divided(read, 64 - SLOT_BITS, self.most_entries)
+
+    def _of_part(self, block: Block) -> Iterator[FoundPairs]:
+        """Yield the pairs of entries that fit in memory."""
+        values, ranks, _ = block
+        check_rows(len(values), "entries of a partition")
+        order, starts, stops = _in_buckets(values, self.buckets.masks[self.table], self.backend)
+        limits = self.buckets.bucket_limit, self.buckets.bucket_probe
+        compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
+        yield from _crowded(order, starts[large], stops[large], ranks, int(left_out), max(1, self.most_bytes // 16))
+        search, most = self._search(block), self._most_pairs
+        before = np.zeros(len(compared) + 1, np.int64)
+        np.cumsum(compared.astype(np.int64), out=before[1:])
+        for first, last in runs_within(before, most):
+            if last == first + 1 and compared[first] > most:
+                yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
+            else:
+                yield search.among(_by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
+
+    def _divided(self, read: Callable[[], Iterable[Block]], shift: int, most_entries: int) -> Iterator[FoundPairs]:
         """Yield the pairs of entries whose words agree in all bits from `shift` + `SLOT_BITS` on."""
         counts = np.zeros(1 << SLOT_BITS, np.int64)
         least, greatest = np.full(len(counts), 2**64 - 1, np.uint64), np.zeros(len(counts), np.uint64)
@@ -215,23 +238,22 @@ class _TableDivision(NamedTuple):
             counts += np.bincount(slots, minlength=len(counts))
             np.minimum.at(least, slots, words)
             np.maximum.at(greatest, slots, words)
-        part = parts_that_fit(counts, self.most_entries)
+        part = parts_that_fit(counts, most_entries)
         for number in np.unique(part[counts > 0]).tolist():
             if number >= 0:
-                some = joined(self._chosen(read, shift, part == number))
-                yield from collide_range(self.buckets, self.table, *some, **self.options)
+                yield from self._of_part(joined(self._chosen(read, shift, part == number)))
         for slot in np.flatnonzero(part < 0).tolist():
             of_slot = partial(self._chosen, read, shift, np.arange(len(counts)) == slot)
             if least[slot] == greatest[slot]:
-                yield from self.of_bucket(of_slot, int(counts[slot]))
+                yield from self._of_bucket(of_slot, int(counts[slot]), most_entries)
             else:
-                yield from self.of(of_slot, shift - SLOT_BITS)
+                yield from self._divided(of_slot, shift - SLOT_BITS, most_entries)
 
-    def of_bucket(self, read: Callable[[], Iterable[Block]], size: int) -> Iterator[FoundPairs]:
+    def _of_bucket(self, read: Callable[[], Iterable[Block]], size: int, most_entries: int) -> Iterator[FoundPairs]:
         """Yield the pairs of one bucket. Its rows are read twice, at first those that the others are compared with."""
         limit, probe = self.buckets.bucket_limit, self.buckets.bucket_probe
         among_all, with_all = min(size, max(limit, probe)), min(size, probe)
-        if among_all > self.most_entries:
+        if among_all > most_entries:
             raise ResourceError(
                 f"bucket_limit {limit}, bucket_probe {probe}: a bucket has {count(size, 'document')}, and "
                 f"comparing them with one another takes {bytes_of(2 * ENTRY_BYTES * among_all)} of memory "
@@ -256,10 +278,11 @@ class _TableDivision(NamedTuple):
 
     @property
     def _most_pairs(self) -> int:
-        return max(1, self.options["most_bytes"] // PAIR_BYTES)
+        return max(1, self.most_bytes // PAIR_BYTES)
 
     def _search(self, block: Block) -> _TableSearch:
-        return _search(self.buckets, self.table, block, self.options["num_known"], self.options["backend"])
+        masks = self.buckets.masks[self.table : self.table + 1]
+        return _TableSearch(*block, self.num_known, masks, self.buckets.radius, self.backend)
 
     def _words(self, values: np.ndarray) -> np.ndarray:
         """A word of the bucket of each value, with uniform bits; one bucket has one word, and another has another."""
@@ -282,66 +305,6 @@ def _where(block: Block, chosen: Any) -> Block:
 
 def _slots(words: np.ndarray, shift: int) -> np.ndarray:
     return (words >> np.uint64(shift)).astype(np.int64) & ((1 << SLOT_BITS) - 1)
-
-
-def collide_range(
-    buckets: Buckets,
-    table: int,
-    values: np.ndarray,
-    ranks: np.ndarray,
-    needed: np.ndarray | None = None,
-    *,
-    num_known: int = 0,
-    most_bytes: int = MOST_BYTES,
-    backend: str | None = None,
-) -> Iterator[FoundPairs]:
-    """Find the candidates among the entries of a partition, which are whole buckets of one table.
-
-    Parameters
-    ----------
-    buckets : Buckets
-        The method's, for the rows of the whole job.
-    table : int
-        The partition's.
-    values : array of uint64, shape (entries,) or (entries, 2)
-        In any order.
-    ranks : array of int64, shape (entries,)
-        Of each entry.
-    needed : array of uint16, shape (entries,), or None
-        See `Entries`.
-    num_known : int, default 0
-        Ranks below it are of the reference set, whose documents make no pairs with one another.
-    most_bytes : int, default 64 MiB
-        What the pairs that are found at a time may take.
-    backend : "reference", "cpu" or "gpu", default None
-        Where to run; on a GPU if there is one, unless given.
-
-    Yields
-    ------
-    FoundPairs
-        First what large buckets left out, then pairs; no pair is found twice by one bucket. Memory: 16 bytes per
-        given entry, 28 more while they are sorted, or for the bounds of buckets and the order of the largest one,
-        8 more for 128 bits, and `most_bytes`. Cost: a radix sort, and for pairs that of the kernel `hamming`.
-
-    Raises
-    ------
-    ResourceError
-        If there are 2**32 - 1 entries or more.
-    """
-    check_rows(len(values), "entries of a partition")
-    order, starts, stops = _in_buckets(values, buckets.masks[table], backend)
-    limits = buckets.bucket_limit, buckets.bucket_probe
-    compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
-    yield from _crowded(order, starts[large], stops[large], ranks, int(left_out), max(1, most_bytes // 16))
-    most = max(1, most_bytes // PAIR_BYTES)
-    search = _search(buckets, table, (values, ranks, needed), num_known, backend)
-    before = np.zeros(len(compared) + 1, np.int64)
-    np.cumsum(compared.astype(np.int64), out=before[1:])
-    for first, last in runs_within(before, most):
-        if last == first + 1 and compared[first] > most:
-            yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
-        else:
-            yield search.among(_by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
 
 
 def _in_buckets(values: np.ndarray, mask: np.ndarray, backend: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -426,7 +389,3 @@ class _TableSearch(NamedTuple):
             for at in range(0, len(later), per_block := max(1, most // len(some))):
                 rows = np.concatenate([some, later[at : at + per_block]])
                 yield self.among(rows, len(some), len(some), skipped=len(some))
-
-
-def _search(buckets: Buckets, table: int, block: Block, num_known: int, backend: str | None) -> _TableSearch:
-    return _TableSearch(*block, num_known, buckets.masks[table : table + 1], buckets.radius, backend)

@@ -520,7 +520,7 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
 
 
 def _of_one_type(ids: list[pa.Array]) -> pa.Array:
-    """Join ids of several slices of the same documents, in the type that all of these documents have."""
+    """Join ids of several slices of one source, in the type that all its ids have."""
     arrays = one_integer_type(ids)
     return pa.concat_arrays([each.cast(arrays[0].type) for each in arrays])
 

@@ -10,8 +10,7 @@ from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ResourceError
 from neardup_gpu.stages.decisions import found_by
 from neardup_gpu.tasks.colliding import (
-    collide_range,
-    collide_stream,
+    TableCollisions,
     exchanged,
     from_columns,
     halves,
@@ -82,13 +81,10 @@ def in_parts(method, keys, num_slices, per_table, num_known=0, seed=1, most_entr
     for partition, blocks in partitions.items():
         columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         table = partition // per_table
-        if most_entries is None:
-            found += collide_range(buckets, table, *from_columns(columns), num_known=num_known, **options)
-            continue
         rows = len(columns["rank_low"])
         cuts = [{name: column[at : at + 40] for name, column in columns.items()} for at in range(0, rows, 40)]
-        limits = {"num_known": num_known, "most_entries": most_entries, **options}
-        found += collide_stream(buckets, table, lambda cuts=cuts: map(from_columns, cuts), rows, **limits)
+        collisions = TableCollisions(buckets, table, num_known, most_entries=most_entries, **options)
+        found += collisions.found(lambda cuts=cuts: map(from_columns, cuts), rows)
     nothing = np.empty(0, np.int64)
     left, right = (np.concatenate([nothing, *(getattr(each, side) for each in found)]) for side in ("left", "right"))
     needed = None
