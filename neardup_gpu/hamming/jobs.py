@@ -439,7 +439,8 @@ def pairs(
         values = as_fingerprints(rows.fingerprints, "fingerprints")
         with clock.stage("match"):
             runs = SortedRuns(len(values), spool)
-            find = partial(near_pairs.add_pairs, values, found=runs, **asdict(settings), backend=job.backend)
+            limits = settings.bucket_limit, settings.bucket_probe
+            find = partial(near_pairs.found_pairs, values, settings.radius, limits, job.backend, runs=runs)
             clock.report("match", 0, len(values))
             found = job.run(find)
             clock.report("match", len(values), len(values))

@@ -128,24 +128,7 @@ def pairs(
     radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
     collapse = checks.flag("collapse", collapse)
     limits = checked_limits(bucket_limit, bucket_probe)
-    return _found(values, radius, design, limits, collapse, backend, None)
-
-
-def add_pairs(
-    fingerprints: np.ndarray,
-    radius: int,
-    found: SortedRuns,
-    *,
-    bucket_limit: int = BUCKET_LIMIT,
-    bucket_probe: int = BUCKET_PROBE,
-    backend: Backend | None = None,
-) -> NearPairs:
-    """Add the pairs that `pairs` finds to sorted runs, for more pairs than memory holds.
-
-    The answer has everything but the pairs: `left`, `right` and `distance` are empty. The distance of a pair is
-    `methods.simhash.distances` of its fingerprints.
-    """
-    return _found(fingerprints, radius, None, (bucket_limit, bucket_probe), True, backend, found)
+    return found_pairs(values, radius, limits, backend, design=design, collapse=collapse)
 
 
 class _OfDistinct:
@@ -160,15 +143,21 @@ class _OfDistinct:
         self._found.add(self._rows[left] << np.uint64(32) | self._rows[right])
 
 
-def _found(
+def found_pairs(
     values: np.ndarray,
     radius: int,
-    design: TableDesign | None,
     limits: tuple[int, int],
-    collapse: bool,
     backend: Backend | None,
-    runs: SortedRuns | None,
+    *,
+    design: TableDesign | None = None,
+    collapse: bool = True,
+    runs: SortedRuns | None = None,
 ) -> NearPairs:
+    """Find pairs like `pairs`. If `runs` are given, add the pairs to them, for more pairs than memory holds.
+
+    Then the answer has everything but the pairs: `left`, `right` and `distance` are empty. The distance of a pair is
+    `methods.simhash.distances` of its fingerprints.
+    """
     design, limits = settled(values, radius, design, limits)
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))

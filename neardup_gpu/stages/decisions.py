@@ -22,7 +22,7 @@ from .conditions import alike_in_length
 from .priority import rows_by_priority
 from .recall import random_order
 from .sketching import Sketched, can_repeat, is_compared
-from .verification import Verified
+from .verification import Verified, in_host_memory
 
 # ----------------------------------------------------------------------------------------------------------- priority
 
@@ -291,8 +291,7 @@ def decide(
         The pairs that decide, and those that the result lists.
     nearest : Nearest or None
     """
-    pairs = Pairs(runtime.fetch(listed.pairs.left), runtime.fetch(listed.pairs.right))
-    host = Verified(pairs, runtime.fetch(listed.resemblance))
+    host = in_host_memory(listed, runtime)
     if recipe.only_against:
         keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
         if nearest is not None:
