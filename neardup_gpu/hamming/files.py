@@ -156,7 +156,9 @@ class FingerprintFiles:
                 if num_null:
                     valid = fingerprints.is_valid()
                     fingerprints, ids = fingerprints.filter(valid), ids.filter(valid)
-                yield Chunk(_words(fingerprints, path, self.column), _cast_ids(ids, self.id_type), num_null)
+                if pa.types.is_dictionary(ids.type):
+                    ids = ids.dictionary_decode()
+                yield Chunk(_words(fingerprints, path, self.column), ids.cast(self.id_type), num_null)
 
 
 def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str | None = None) -> FingerprintFiles:
@@ -276,7 +278,8 @@ def _read_header(path: Path, column: str, id_column: str | None) -> _Header:
     if path.suffix.lower() == NPY:
         if id_column is not None:
             raise InputError(f"{path}: .npy has no columns; leave out id_column, or write Parquet with ids")
-        bits = _npy_bits(path)
+        first = next(read_chunks(path, 16), None)  # which refuses a file that does not hold fingerprints
+        bits = 64 * (np.load(path) if first is None else first).ndim
         return _Header(bits, None, None, os.path.getsize(path) // (bits // 8))
     with _opened(path) as (schema, file):
         names = schema.names
@@ -330,11 +333,6 @@ def _id_type(kind: pa.DataType, path: Path, name: str) -> pa.DataType:
         f"{path}: ids in column {name!r} are {kind}; they must be integers or strings; pass id_column=... to name "
         "another column"
     )
-
-
-def _npy_bits(path: Path) -> int:
-    first = next(read_chunks(path, 16), None)  # which refuses a file that does not hold fingerprints
-    return 64 * (np.load(path) if first is None else first).ndim
 
 
 @contextlib.contextmanager
@@ -396,13 +394,6 @@ def _words(column: pa.Array, path: Path, name: str) -> np.ndarray:
     if words.null_count:
         raise InputError(f"{path}: column {name!r} has lists with a null in them; make the whole list null")
     return words.to_numpy().reshape(-1, 2)
-
-
-def _cast_ids(ids: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Ids of a file in the type that all files' ids are given in."""
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
-    return ids if ids.type == kind else ids.cast(kind)
 
 
 def _stacked(arrays: list[np.ndarray], bits: int) -> np.ndarray:

@@ -160,21 +160,25 @@ def found_pairs(
     """
     design, limits = settled(values, radius, design, limits)
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
-    rows = np.flatnonzero(first == np.arange(len(values)))
-    repeated = len(rows) < len(values)
+    is_first = first == np.arange(len(values))
+    rows, repeats = np.flatnonzero(is_first), np.flatnonzero(~is_first)
+    repeated = len(repeats) > 0
     compared = values[rows] if repeated else values, design.array, radius, *limits
     of_distinct: Any
     if runs is None or backend == "reference":
         left, right, distance, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(*compared)
         columns = to_host(left), to_host(right), to_host(distance)
-        if repeated:
-            columns = _with_repeats(*columns, rows, first)
+        if repeated:  # pairs of `rows`, and each repeat with its first row
+            left, right, distance = columns
+            left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
+            order = np.lexsort((right, left))
+            distance = np.concatenate([distance, np.zeros(len(repeats), np.uint8)])
+            columns = left[order], right[order], distance[order]
         if runs is not None:
             runs.add(columns[0].astype(np.uint64) << np.uint64(32) | columns[1].astype(np.uint64))
     else:
         adding = _OfDistinct(runs, rows) if repeated else runs
         *_, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(*compared, adding)
-        repeats = np.flatnonzero(first != np.arange(len(first)))
         runs.add(first[repeats].astype(np.uint64) << np.uint64(32) | repeats.astype(np.uint64))
     if runs is not None:
         columns = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8)
@@ -184,13 +188,3 @@ def found_pairs(
         crowded[rows] = to_host(of_distinct)
         crowded = crowded[first]
     return NearPairs(*columns, first, int(num_large), int(num_uncompared), crowded, design)
-
-
-def _with_repeats(
-    left: np.ndarray, right: np.ndarray, distance: np.ndarray, rows: np.ndarray, first: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Turn pairs of distinct fingerprints into pairs of `rows`, and pair each repeat with its first row."""
-    repeats = np.flatnonzero(first != np.arange(len(first)))
-    left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
-    order = np.lexsort((right, left))
-    return left[order], right[order], np.concatenate([distance, np.zeros(len(repeats), np.uint8)])[order]

@@ -483,7 +483,12 @@ def contained_references(search: Search, begin: int, stop: int, cluster: str) ->
         return False
     held = FirstAndBest(search.most if cluster == "greedy" else None, search.verified_at_once)
     first, end = np.full(search.num_rows, begin), np.full(search.num_rows, stop)
-    _ask_for_reference(search, search.index, np.flatnonzero(search.pinned), first, end, held)
+    nobody, rows = np.zeros(search.num_rows, bool), np.flatnonzero(search.pinned & search.placed(search.index))
+    known, search.known = search.known, held
+    try:
+        ask_in_rounds(lambda some, number: search.ask(search.index, some, first, end, number), rows, None, nobody, None)
+    finally:
+        search.known = known
     search.known.add(held.held())
     return held.cut
 
@@ -531,18 +536,6 @@ def _above_their_best(rows: np.ndarray, best: np.ndarray) -> Iterator[tuple[np.n
         if len(some) and some[0] < 1:
             begin, end = np.searchsorted(best, some[0]), np.searchsorted(best, some[-1], side="right")
             yield np.sort(rows[begin:end]), float(np.nextafter(some[0], 2))
-
-
-def _ask_for_reference(
-    search: Search, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
-) -> None:
-    """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
-    known, search.known = search.known, held
-    try:
-        nobody, some = np.zeros(search.num_rows, bool), rows[search.placed(index)[rows]]
-        ask_in_rounds(lambda rows, number: search.ask(index, rows, first, end, number), some, None, nobody, None)
-    finally:
-        search.known = known
 
 
 def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:

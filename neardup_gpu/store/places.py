@@ -261,9 +261,6 @@ class Place:
         base, query = split_query(str(self)) if is_uri(self.uri) else (self.uri, "")
         return f"{base.rstrip('/')}/{name}{query}" if name else str(self)
 
-    def _missing(self, name: str) -> NoSuchFileError:
-        return NoSuchFileError(f"{self._shown(name)}: no such file; run the job again")
-
     @contextlib.contextmanager
     def _failing(self, name: str, kind: type[NeardupError]) -> Iterator[None]:
         """Turn what a file system raises into one line that names the file and what to do."""
@@ -274,7 +271,7 @@ class Place:
         except Exception as error:  # a file system of fsspec may raise any exception
             raise_want(error)
             if isinstance(error, FileNotFoundError) and kind is InputError:
-                raise self._missing(name) from None
+                raise NoSuchFileError(f"{self._shown(name)}: no such file; run the job again") from None
             if self.folder is not None and not isinstance(error, (OSError, pa.ArrowException, UnicodeDecodeError)):
                 raise
             verb, advice = "read", "see that it can be, and run the job again"

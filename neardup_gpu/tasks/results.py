@@ -438,11 +438,12 @@ def _documents_of(
         leaks = np.flatnonzero(partner >= 0)
         near[leaks] = resemblance_of_equal(_alike(_rows_alike(told, leaks), answers.alike(partner[leaks])), recipe)
     duplicate_of = answers.ids(keeper, own.type, kept)
+    places_of_groups = np.where(kept, 0, len(own)) + np.arange(len(own))
     columns = DocumentColumns(
         ids=own,
         kept=kept,
         duplicate_of=duplicate_of,
-        group=_either(own, duplicate_of, kept),
+        group=pa.concat_arrays([own, duplicate_of]).take(arrow(places_of_groups)),
         kinds=kinds,
         resemblance=resemblance,
         places=places,
@@ -496,12 +497,6 @@ def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.nda
     """
     same_words = (some["words"] == others["words"]).all(axis=1)
     return kinds_of(same_words, some["text"] == others["text"])
-
-
-def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
-    """Its own id of each document that is kept, and another of the others."""
-    places = np.where(kept, np.arange(len(own)), len(own) + np.arange(len(own)))
-    return pa.concat_arrays([own, others]).take(arrow(places))
 
 
 def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
