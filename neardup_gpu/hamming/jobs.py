@@ -134,7 +134,17 @@ def build(
             index.write(file)
             file_bytes = file.stat().st_size
     return {
-        **_index_facts(index, rows),
+        "fingerprints": len(index),
+        "null": rows.num_null,
+        "bits": index.design.bits,
+        "radius": index.radius,
+        "tables": index.design.num_tables,
+        "leading_bits": index.design.prefix,
+        "bits_a_word": index.tables.bits_a_word,
+        "least_bits_a_word": index.tables.least_bits_a_word,
+        "words_met": index.design.words_met(len(index.tables)),
+        "example": hexadecimal(rows.fingerprints[0]) if len(index) else None,
+        "recipe": index.recipe,
         "file_bytes": file_bytes,
         "backend": job.backend,
         "timings": clock.seconds,
@@ -148,24 +158,6 @@ def _asked_design(bits: int, radius: int, most_tables: int | None, leading_bits:
     if most_tables is not None:
         return most_leading_bits(bits, radius, checks.integer("num_tables", most_tables, 1))
     return None
-
-
-def _index_facts(index: HammingIndex, rows: Chunk) -> dict[str, Any]:
-    """The statements about an index built of some rows."""
-    tables, design = index.tables, index.design
-    return {
-        "fingerprints": len(index),
-        "null": rows.num_null,
-        "bits": design.bits,
-        "radius": index.radius,
-        "tables": design.num_tables,
-        "leading_bits": design.prefix,
-        "bits_a_word": tables.bits_a_word,
-        "least_bits_a_word": tables.least_bits_a_word,
-        "words_met": design.words_met(len(tables)),
-        "example": hexadecimal(rows.fingerprints[0]) if len(index) else None,
-        "recipe": index.recipe,
-    }
 
 
 # -------------------------------------------------------------------------------------------------------------- query
@@ -452,12 +444,6 @@ def pairs(
                 for part in _parts(len(left)):
                     ids = (rows.ids.take(arrow(each[part])) for each in (left, right))
                     write([*ids, arrow(distance[part])])
-    facts = {"bits": source.bits, "radius": settings.radius, "recipe": recipe}
-    return {**_pairs_counts(found, rows, num_pairs), **facts, "backend": job.backend, "timings": clock.seconds}
-
-
-def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk, num_pairs: int) -> dict[str, int]:
-    """The counts for pairs among some rows, and the size of the design that found them."""
     return {
         "fingerprints": len(rows.ids),
         "null": rows.num_null,
@@ -467,6 +453,11 @@ def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk, num_pairs: int) -> d
         "uncompared_pairs": found.num_uncompared,
         "tables": found.design.num_tables,
         "leading_bits": found.design.prefix,
+        "bits": source.bits,
+        "radius": settings.radius,
+        "recipe": recipe,
+        "backend": job.backend,
+        "timings": clock.seconds,
     }
 
 

@@ -98,6 +98,12 @@ def _without(row: dict[str, Any], verdict: str, problem: str) -> dict[str, Any]:
     return {**row, "verdict": verdict, "agrees": False, "problem": problem}
 
 
+def _with_times(row: dict[str, Any], input_bytes: int, moved: int, milliseconds: float) -> dict[str, Any]:
+    """The row of a kernel, or of the whole job, that agrees; `moved` are the bytes for its speed."""
+    speed = round(moved / milliseconds / 1e6, 2)
+    return {**row, "input_bytes": input_bytes, "milliseconds": round(milliseconds, 3), "gb_per_s": speed}
+
+
 def _kernel_row(name: str, module: ModuleType, seed: int, runtime: Runtime) -> dict[str, Any]:
     """The table's row for a kernel."""
     run, on_gpu = getattr(module, runtime.backend), runtime.backend == "gpu"
@@ -116,13 +122,7 @@ def _kernel_row(name: str, module: ModuleType, seed: int, runtime: Runtime) -> d
     row["inputs"] += on_gpu
     if on_gpu and not same(module.cpu(*arguments), result):
         return _without(row, DIFFERS, "differs from cpu on the large input")
-    moved = _num_bytes(*arguments, result)
-    return {
-        **row,
-        "input_bytes": _num_bytes(*arguments),
-        "milliseconds": round(milliseconds, 3),
-        "gb_per_s": round(moved / milliseconds / 1e6, 2),
-    }
+    return _with_times(row, _num_bytes(*arguments), _num_bytes(*arguments, result), milliseconds)
 
 
 def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
@@ -147,12 +147,7 @@ def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
     if on_gpu and decisions(dedup(many, recipe=recipe, engine="cpu")) != decisions(result):
         return _without(row, DIFFERS, "differs from cpu on many documents")
     text = result.report["counts"]["text_bytes"]
-    return {
-        **row,
-        "input_bytes": text,
-        "milliseconds": round(milliseconds, 3),
-        "gb_per_s": round(text / milliseconds / 1e6, 2),
-    }
+    return _with_times(row, text, text, milliseconds)
 
 
 def run(
