@@ -175,7 +175,7 @@ def build_index(
         Its parts; one, where postings fit in memory.
     """
     measure, threshold, runtime = join
-    folder, wanted = spooled.spool.folder, _Members(spooled, spooled.in_order(members), join)
+    folder, wanted = spooled.spool.folder, _IndexedRows(spooled, spooled.in_order(members), join)
     with Postings(folder, runtime.shares.postings) as postings:
         known = wanted.add_postings(postings, sets, clock)
         needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
@@ -239,7 +239,7 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
     ]
 
 
-class _Members(NamedTuple):
+class _IndexedRows(NamedTuple):
     """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles, and their join."""
 
     spooled: SpooledRows
@@ -556,7 +556,7 @@ def commonest(
     meeting = [_comparisons(part, runtime) for part in index]
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
-    indexed = _Members(spooled, spooled.in_order(members), join)
+    indexed = _IndexedRows(spooled, spooled.in_order(members), join)
     table = indexed.table()
     found = []
     for _, number, run in sorted(best)[:most]:
