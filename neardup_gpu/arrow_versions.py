@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 _NULL_LISTS = re.compile(r"Expected all lists to be of size=|Lists with non-zero length null components")
 
@@ -19,8 +16,6 @@ def bytes_of(data: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> in
     Before version 24, pyarrow counts no bytes of string views, binary views and list views (arrow's issue 47279). Data
     with any of them is then counted as the message that would carry it, which has some hundred bytes more per batch.
     """
-    import pyarrow as pa
-
     try:
         return data.nbytes
     except pa.ArrowTypeError:
@@ -34,8 +29,6 @@ def has_null_lists() -> bool:
 
     Before version 26, pyarrow does not read them back, and writes only some of them (arrow's issue 35692).
     """
-    import pyarrow as pa
-
     return int(pa.__version__.split(".")[0]) >= 26
 
 
@@ -44,8 +37,6 @@ def kept_lists(column: pa.FixedSizeListArray) -> pa.Array:
 
     This version of pyarrow has to read them again: before version 26 they are kept as large lists.
     """
-    import pyarrow as pa
-
     if has_null_lists():
         return column
     valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -58,8 +49,6 @@ def may_be_kept_as(wanted: pa.FixedSizeListType, kind: pa.DataType) -> bool:
 
     That holds for both types of `kept_lists`, whatever their values are called.
     """
-    import pyarrow as pa
-
     if pa.types.is_fixed_size_list(kind):
         return (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
     return pa.types.is_large_list(kind) and kind.value_type == wanted.value_type
@@ -73,8 +62,6 @@ def restored_lists(column: pa.Array | pa.ChunkedArray, length: int) -> pa.Array 
     pyarrow.ArrowInvalid
         If not all large lists have this length.
     """
-    import pyarrow as pa
-
     if not pa.types.is_large_list(column.type):
         return column
     return column.cast(pa.list_(column.type.value_type, length))

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import checks
 from .arrow_versions import bytes_of
 from .errors import ArgumentTypeError, ParameterError
 from .records import dataclass
 from .report import count
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +301,6 @@ def arrow(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
 
     ``pa.array`` does the same, but imports pandas wherever that is installed, which costs 0.2 s at start-up.
     """
-    import pyarrow as pa
 
     def bits(mask: np.ndarray) -> pa.Buffer:
         return pa.py_buffer(np.packbits(mask, bitorder="little"))
@@ -314,8 +312,6 @@ def arrow(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
 
 def strings(values: list[str]) -> pa.Array:
     """A list of strings as an Arrow array, without pandas, like `arrow`."""
-    import pyarrow as pa
-
     encoded = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
@@ -365,8 +361,6 @@ def whole_in_pandas(table: pa.Table | None) -> pa.Table | None:
 
     A float has 53 bits, so that 2**60 + 1 would become another id.
     """
-    import pyarrow as pa
-
     if table is None:
         return None
     columns = [
@@ -406,9 +400,6 @@ def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
     """Some values, in their own type: in several chunks where those of strings or binaries may be more than 2 GB."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if _large_type(values.type) is not None and len(rows) and len(values):
         longest = max(1, pc.max(pc.binary_length(values)).as_py() or 0)
         if len(rows) * longest > MOST_STRING_BYTES:
@@ -419,8 +410,6 @@ def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
 
 def _large_type(kind: pa.DataType) -> pa.DataType | None:
     """The type of the same strings or binaries with offsets of 64 bits; None for other types."""
-    import pyarrow as pa
-
     if pa.types.is_string(kind):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary(kind) else None
@@ -431,8 +420,6 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
     It is a view of Arrow's memory where that can be; `to_numpy` of Arrow imports pandas, if that is installed.
     """
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_boolean(column.type):
