@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,13 @@ class ReadRows(NamedTuple):
     batch: pa.RecordBatch
     rows: np.ndarray
     share: float = 0.0
+
+
+def numbered(batches: Iterable[pa.RecordBatch], row: int, share: float = 0.0) -> Iterator[ReadRows]:
+    """Yield batches with the numbers of their rows, from `row` on."""
+    for batch in batches:
+        yield ReadRows(batch, np.arange(row, row + batch.num_rows), share)
+        row += batch.num_rows
 
 
 def size_of(item: ReadRows | Problem) -> int:

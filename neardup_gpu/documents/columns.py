@@ -208,6 +208,15 @@ def is_utf8(column: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
+def bytes_are_utf8(column: pa.Array) -> bool:
+    """Return whether all values of a column of large binary are valid UTF-8."""
+    try:
+        column.cast(pa.large_string())  # which looks at each byte, and copies none
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def listed(names: list[str]) -> str:
     """The names in one line, at most 20 of them."""
     shown = ", ".join(names[:20]) or "no columns"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InputError, NeardupError
 from ..store.uris import brief
-
-if TYPE_CHECKING:
-    pass
 
 BATCH_ROWS = 1000  # taken at once from a dataset
 

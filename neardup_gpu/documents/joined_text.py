@@ -13,7 +13,7 @@ from ..data import arrow
 from ..text.raw_text import BORDER_BYTES
 from .batches import ragged
 from .charsets import page_as_utf8
-from .columns import decoded, plain_type
+from .columns import bytes_are_utf8, decoded, is_binary, plain_type
 from .encodings import decode
 from .html import read_page, visible_pages
 
@@ -55,20 +55,12 @@ def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
         (text,) = columns
         return (pc.fill_null(text, b"") if text.null_count else text), text.null_count
     empty = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
-    columns = [column if _is_utf8(column) else _without_borders(column) for column in columns]
+    # Valid UTF-8 holds no border.
+    columns = [column if bytes_are_utf8(column) else _without_borders(column) for column in columns]
     # The join leaves out a row that is null in every column, so one column gets an empty string there.
     first = pc.if_else(arrow(empty), pa.scalar(b"", pa.large_binary()), columns[0])
     text = pc.binary_join_element_wise(first, *columns[1:], _border(), null_handling="skip")
     return text, int(empty.sum())
-
-
-def _is_utf8(column: pa.Array) -> bool:
-    """Tell whether each text of a column of large binary is valid UTF-8, which holds no border."""
-    try:
-        column.cast(pa.large_string())  # which looks at each byte, and copies none
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _without_borders(column: pa.Array) -> pa.Array:
@@ -177,8 +169,7 @@ def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -
 
 def _is_declared(column: pa.Array) -> bool:
     """Return whether a column holds bytes. Strings are UTF-8, whatever their markup claims."""
-    kind = plain_type(column.type)
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return is_binary(plain_type(column.type))
 
 
 def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
@@ -186,7 +177,7 @@ def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
     pages = decoded(column, pa.large_binary())
     if _is_declared(column):
         return pa.array([page and page_as_utf8(page, None, encoding) for page in pages.to_pylist()], pa.large_binary())
-    if _is_utf8(pages):
+    if bytes_are_utf8(pages):
         return pages
     texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
     return pa.array(texts, pa.large_binary())

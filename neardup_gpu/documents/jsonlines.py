@@ -37,8 +37,8 @@ from ..errors import InputError
 from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
-from .batches import ReadRows
-from .columns import holds_floats, is_utf8, mixed_integers, outside_int64
+from .batches import ReadRows, numbered
+from .columns import holds_floats, is_utf8, mixed_integers, outside_int64, with_inner_types
 from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -140,9 +140,10 @@ class JsonLines(InferringReader):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
             line, row, more = 1 + self.lines_before, 0, True
+            step = (size or BLOCK_BYTES) if self.compression is None else PACKED_BYTES
             while more:
                 check_stopped()
-                chunk, broken = self._chunk(stream, size or BLOCK_BYTES)
+                chunk, broken = chunk_of(stream, size or BLOCK_BYTES, step, self.policy.skips)
                 self.share = packed.tell() / max(1, self.num_bytes)
                 more = bool(chunk) and broken is None
                 cut = chunk.rfind(b"\n") + 1
@@ -173,11 +174,6 @@ class JsonLines(InferringReader):
         if not self.policy.skips:
             raise InputError(f"{self.name} line {line}: {problem}", path=self.name, row=line)
         return [], problem
-
-    def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
-        """The next bytes, and the error that follows them, if errors are to be skipped."""
-        step = size if self.compression is None else PACKED_BYTES
-        return chunk_of(stream, size, step, self.policy.skips)
 
     def _problem(self, pending: list[bytes]) -> str | None:
         """Why the rest of a line that has not ended yet need not be read; None if it must be."""
@@ -456,9 +452,8 @@ class JsonLines(InferringReader):
                 yield ReadRows(batch, rows, share)
                 row += part.num_rows
                 continue
-            for batch in table.to_batches():
-                yield ReadRows(batch, np.arange(row, row + batch.num_rows), share)
-                row += batch.num_rows
+            yield from numbered(table.to_batches(), row, share)
+            row += table.num_rows
 
     def _parsed(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """Return the columns of a block; None where it has to be read line by line."""
@@ -591,7 +586,8 @@ class JsonLines(InferringReader):
         """Return the columns of a block, and the paths of its integers that floats would round."""
         block = block.select(np.ones(block.num_rows, bool))
         table = self._table(block, None)
-        fields, long_integers = [field.with_type(_as_written(field.type)) for field in table.schema], set[str]()
+        fields = [field.with_type(with_inner_types(field.type, _as_written)) for field in table.schema]
+        long_integers: set[str] = set()
         if _LONG_NUMBER.search(block.data):
             if any(holds_floats(field.type) for field in fields):
                 fields = self._exact(block, fields)
@@ -698,10 +694,6 @@ def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
 
 def _as_written(kind: pa.DataType) -> pa.DataType:
     """An inferred type as it is written: times as the strings they were, and columns of nulls as strings."""
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_as_written(kind.value_type))
     return pa.string() if pa.types.is_null(kind) or pa.types.is_temporal(kind) else kind
 
 

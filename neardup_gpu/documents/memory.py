@@ -16,7 +16,7 @@ from ..errors import ArgumentTypeError, InputError
 from ..store.uris import brief
 from . import nested
 from .ahead import Step
-from .batches import ReadRows
+from .batches import ReadRows, numbered
 from .columns import is_text, without_view_dictionary
 from .contract import Reader
 from .files import File, check_relative
@@ -112,10 +112,7 @@ class Memory(Reader):
         yield Step(partial(self._found, schema.names))
 
     def _found(self, names: list[str]) -> Iterator[ReadRows | Problem]:
-        row = 0
-        for batch in self.whole_batches():
-            yield ReadRows(nested.select(batch, names), np.arange(row, row + batch.num_rows))
-            row += batch.num_rows
+        return numbered((nested.select(batch, names) for batch in self.whole_batches()), 0)
 
     @property
     def unreadable(self) -> dict[str, str]:

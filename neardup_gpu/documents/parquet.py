@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,7 +18,7 @@ from ..errors import InputError
 from ..records import dataclass
 from . import nested
 from .ahead import Step
-from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
+from .batches import PIECE_BYTES, ROW_BYTES, ReadRows, numbered
 from .contract import FileReader
 from .files import File
 from .kept import Batches, write_parquet
@@ -133,12 +132,12 @@ class Parquet(FileReader):
             yield Step(partial(self._by_arrow, opened, group, range(done, num_rows), row), size)
 
     def _of_block(self, opened: _OpenFile, block: PageBlock, others: pa.RecordBatch, row: int) -> Iterator[ReadRows]:
-        return _numbered(self._decoded(opened, [block], OtherColumns([*others.schema.names], iter([others]))), row)
+        return numbered(self._decoded(opened, [block], OtherColumns([*others.schema.names], iter([others]))), row)
 
     def _by_arrow(self, opened: _OpenFile, group: int, rows: range, row: int) -> Iterator[ReadRows]:
         """Yield some rows of a row group, whose first row has the number `row`."""
         with self._open(opened) as (parquet, _):
-            yield from _numbered(self._row_group(parquet, group, opened.names, opened, rows), row + rows.start)
+            yield from numbered(self._row_group(parquet, group, opened.names, opened, rows), row + rows.start)
         if opened.unfit is not None:
             remark(opened.unfit)  # not before, as damage ends in an error
 
@@ -151,7 +150,7 @@ class Parquet(FileReader):
                 if error is not None:
                     yield Problem([Loss(self.name, row, None, num_rows, None, str(error))])
                 else:
-                    yield from _numbered(self._batches(opened, parquet, handle, some), row)
+                    yield from numbered(self._batches(opened, parquet, handle, some), row)
                 row += num_rows
 
     def _batches(
@@ -279,13 +278,6 @@ class _OpenFile:
     text: PagedColumn | None = None
     unfit: UnfitPagesError | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-def _numbered(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[ReadRows]:
-    """Yield batches with the numbers of their rows, from `row` on."""
-    for batch in batches:
-        yield ReadRows(batch, np.arange(row, row + batch.num_rows))
-        row += batch.num_rows
 
 
 def _footer(handle: Any) -> bytes:

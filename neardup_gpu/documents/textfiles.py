@@ -15,7 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
-from .columns import is_binary
+from .columns import bytes_are_utf8, is_binary
 from .contract import Reader
 from .edits import Items
 from .files import File, relative_names
@@ -151,11 +151,8 @@ class TextFiles(Reader):
         found = ReadRows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), np.array(rows, np.int64))
         if self.needs_strings:
             self._strings_of(found)
-        elif self.are_strings:
-            try:
-                arrays[1].cast(pa.large_string())  # which looks at each byte, and copies none
-            except pa.ArrowInvalid:
-                self.are_strings = False
+        elif self.are_strings and not bytes_are_utf8(arrays[1]):
+            self.are_strings = False
         return found._replace(batch=found.batch.select(schema.names))
 
     def stored(self) -> Iterator[Items[int]]:

@@ -7,6 +7,7 @@ import contextlib
 import pyarrow as pa
 
 from ..errors import InputError
+from .columns import with_inner_types
 
 
 def with_readable_names(schema: pa.Schema, name: str) -> pa.Schema:
@@ -42,7 +43,7 @@ def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def validated_column(column: pa.Array) -> pa.Array:
     """`validated` for one column."""
-    kind = _with_bytes_for_strings(column.type)
+    kind = with_inner_types(column.type, _bytes_for_strings)
     looked_at = column
     if kind != column.type:
         with contextlib.suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -51,8 +52,8 @@ def validated_column(column: pa.Array) -> pa.Array:
     return column
 
 
-def _with_bytes_for_strings(kind: pa.DataType) -> pa.DataType:
-    """The type with bytes in place of strings, also inside lists, structs, maps and dictionaries."""
+def _bytes_for_strings(kind: pa.DataType) -> pa.DataType:
+    """Return the type with bytes in place of strings; `with_inner_types` calls it for what is in structs and lists."""
     if pa.types.is_string(kind):
         return pa.binary()
     if pa.types.is_large_string(kind):
@@ -60,19 +61,6 @@ def _with_bytes_for_strings(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _with_bytes_for_strings(kind.value_type), kind.ordered)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_with_bytes_for_strings(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
-        return pa.map_(
-            key.with_type(_with_bytes_for_strings(key.type)),
-            item.with_type(_with_bytes_for_strings(item.type)),
-            kind.keys_sorted,
-        )
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        value = kind.value_field.with_type(_with_bytes_for_strings(kind.value_type))
-        if pa.types.is_fixed_size_list(kind):
-            return pa.list_(value, kind.list_size)
-        return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
+        values = with_inner_types(kind.value_type, _bytes_for_strings)
+        return pa.dictionary(kind.index_type, values, kind.ordered)
     return kind
