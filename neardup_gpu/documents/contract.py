@@ -59,6 +59,8 @@ class Reader(ABC):
         What a row is called: "row", "line" or "record".
     part : Part
         Which of the rows the reader gives: `parts.WHOLE`, or what it was made with.
+    stripped_pages : int
+        HTML pages of the last reading that were not parsed, because a parser would have needed too long.
     left_out : dict of str to int
         Number of records in the last reading that are not documents, such as requests in a crawl, by their kind.
     seen : Seen or list of (Seen or None)
@@ -80,13 +82,9 @@ class Reader(ABC):
     reads_html: bool = False
     row_word: str = "row"
     part: Part
+    stripped_pages: int = 0
     left_out: Mapping[str, int] = MappingProxyType({})
     seen: Any
-
-    @property
-    def stripped_pages(self) -> int:
-        """HTML pages of the last reading that were not parsed, because a parser would have needed too long."""
-        return 0
 
     @abstractmethod
     def parts(self, most_bytes: int) -> list[Part]:
@@ -150,8 +148,12 @@ class FileReader(Reader):
         with reading(self.name):
             self.seen = Seen(file)
 
-    def undivided(self) -> list[Part]:
-        """Return the whole file as one part; if it is compressed, the size of its text is guessed."""
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Return the whole file as one part; if it is compressed, the size of its text is guessed.
+
+        Only who has read what comes before it knows where a record of WARC begins, and whether a line ending of CSV is
+        within quotes. So these files are not divided.
+        """
         return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
 
     @contextlib.contextmanager
@@ -193,13 +195,13 @@ class InferringReader(FileReader):
         """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
         `key`: it names the documents."""
 
-    @abstractmethod
     def members(self, name: str) -> list[str]:
-        """Names of the columns within a column of objects, as far as the sample shows them."""
+        """Names of the columns within a column of objects, as far as the sample shows them; none without objects."""
+        return []
 
-    @abstractmethod
     def texts_within(self, name: str) -> Iterator[str]:
         """Yield the paths that lead from a column to strings within it, as far as the sample shows them."""
+        return iter(())
 
     @abstractmethod
     def holds_text(self, name: str) -> bool:

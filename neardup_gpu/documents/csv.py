@@ -101,12 +101,6 @@ class Csv(InferringReader):
         self.schema = pa.schema([(name, pa.string()) for name in names])
         self.doubtful_header = next(filter(_looks_like_data, names), None) if policy.header else None
 
-    # -------------------------------------------------------------------------------------------------- parts
-
-    def parts(self, most_bytes: int) -> list[Part]:
-        """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
-        return self.undivided()
-
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_CsvBlock]:
@@ -257,14 +251,6 @@ class Csv(InferringReader):
     def numbers(self, name: str) -> set[str]:
         return self._kinds[name].numbers if name in self._kinds else set()
 
-    def members(self, name: str) -> list[str]:
-        """None: fields hold no columns."""
-        return []
-
-    def texts_within(self, name: str) -> Iterator[str]:
-        """Yield nothing: fields hold no columns."""
-        return iter(())
-
     def deciding_place(self, name: str) -> str:
         return self.name
 
@@ -313,10 +299,12 @@ class Csv(InferringReader):
         if len(good) < len(block.starts):
             (data,) = block.raw(good)
 
+        shown = _NAMES.get(self.delimiter, repr(self.delimiter))
+
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
             problems[int(good[row.number - 1])] = (
-                f"has {fields}, not {row.expected_columns} as the header; quote fields that hold a {self._shown()}, "
+                f"has {fields}, not {row.expected_columns} as the header; quote fields that hold a {shown}, "
                 "a quote or a line ending."
             )
             return "skip"
@@ -340,7 +328,12 @@ class Csv(InferringReader):
                     block_size=max(1 << 20, len(data) + 64),
                     use_threads=False,
                 ),
-                self._parse(refuse),
+                pa.csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    newlines_in_values=True,
+                    ignore_empty_lines=True,
+                    invalid_row_handler=refuse,
+                ),
                 pa.csv.ConvertOptions(
                     column_types=dict(zip(columns, schema.types, strict=True)),
                     include_columns=list(dict.fromkeys(columns)),
@@ -351,14 +344,6 @@ class Csv(InferringReader):
                 ),
             )
         return pa.Table.from_arrays([table[column] for column in columns], schema.names)
-
-    def _shown(self) -> str:
-        return _NAMES.get(self.delimiter, repr(self.delimiter))
-
-    def _parse(self, refuse: Any = None) -> pa.csv.ParseOptions:
-        return pa.csv.ParseOptions(
-            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=True, invalid_row_handler=refuse
-        )
 
     def stored(self) -> Iterator[_CsvBlock]:
         return self._blocks()

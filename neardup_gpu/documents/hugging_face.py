@@ -10,20 +10,14 @@ import pyarrow as pa
 
 from ..errors import InputError, NeardupError
 from ..store.uris import brief
+from .row_sources import is_kind
 
 BATCH_ROWS = 1000  # taken at once from a dataset
 
 
-def is_kind(name: str, source: Any) -> bool:
-    """Whether a source is of this class of the library, or of one derived from it."""
-    return any(
-        kind.__module__.partition(".")[0] == "datasets" and kind.__name__ == name for kind in type(source).__mro__
-    )
-
-
 def is_dataset(source: Any) -> bool:
     """Whether it is a Dataset, which has an Arrow form but not Arrow's protocol."""
-    return is_kind("Dataset", source)
+    return is_kind("datasets", "Dataset", source)
 
 
 def splits_of(source: Any) -> dict[str, Any] | None:
@@ -34,7 +28,7 @@ def splits_of(source: Any) -> dict[str, Any] | None:
     InputError
         If it is empty.
     """
-    if not (is_kind("DatasetDict", source) or is_kind("IterableDatasetDict", source)):
+    if not any(is_kind("datasets", name, source) for name in ("DatasetDict", "IterableDatasetDict")):
         return None
     if not source:
         raise InputError(f"input: the {type(source).__name__} has no splits; pass one with documents.")

@@ -97,7 +97,7 @@ class JsonLines(InferringReader):
         size = self.seen.size
         is_spread = self.spread is not None and self.spread.is_spread
         if self.compression is not None or self.policy.encoding is not None or is_spread:
-            return self.undivided()
+            return super().parts(most_bytes)
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
         return [

@@ -20,14 +20,14 @@ from .batches import ReadRows, numbered
 from .columns import is_text, without_view_dictionary
 from .contract import Reader
 from .files import File, check_relative
-from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
+from .hugging_face import is_dataset, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
-from .row_sources import RowSource, is_arrow_dataset, row_source
+from .row_sources import RowSource, is_arrow_dataset, is_kind, row_source
 from .seen import State
 from .skipped import Problem
 from .valid import validated, with_readable_names
@@ -226,18 +226,18 @@ def as_table(source: Any, name: str = "input") -> Any:
         return pa.table(source)
     if isinstance(source, (pa.Table, pa.RecordBatchReader)):
         return source
-    if is_kind("IterableDataset", source):
+    if is_kind("datasets", "IterableDataset", source):
         return stream_of_iterable(source, name)
     if is_dataset(source):
         if source.format["type"] == "custom":
             raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass the result.")
         return source
-    if _is_of_ray(source):
+    if is_kind("ray", "Dataset", source):
         return RayDataset(source)
     if isinstance(source, Ragged):
         return _table_of_rows(source)
     if is_arrow_dataset(source):
-        return row_source(source, _table_of_columns)
+        return RowSource(source, _table_of_columns)
     if _is_column(source):
         return _table_of_texts(source)
     if hasattr(source, "__arrow_c_stream__"):
@@ -344,9 +344,3 @@ def _is_column(source: Any) -> bool:
         return not pa.types.is_struct(source.type)
     has_type = hasattr(source, "dtype") and not callable(source.dtype)
     return has_type and not hasattr(type(source), "columns") and getattr(source, "shape", None) != ()
-
-
-def _is_of_ray(source: Any) -> bool:
-    """Whether it is a Dataset of Ray Data, which is not imported for that."""
-    names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
-    return ("ray", "Dataset") in names

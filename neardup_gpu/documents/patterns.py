@@ -71,10 +71,3 @@ class Pattern:
                 moved.add(i + 1)
         after = self._closed(moved)
         return self._end in after, after - {self._end}
-
-    def matches(self, path: str) -> bool:
-        """Whether the whole path, with slashes, matches."""
-        states, found = self.start, False
-        for name in path.split("/"):
-            found, states = self.step(states, name)
-        return found

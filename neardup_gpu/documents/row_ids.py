@@ -56,11 +56,15 @@ class IntegerRange:
     def check(self, ids: pa.Array, name: str) -> None:
         """Take note of the ids of a batch of the file `name`; raise InputError if no integer type holds all ids."""
         if pa.types.is_int64(ids.type) and (pc.min(ids).as_py() or 0) < 0:
-            self.found.setdefault("negative", name)
+            self.note("negative", name)
         elif pa.types.is_uint64(ids.type) and (pc.max(ids).as_py() or 0) >= 2**63:
-            self.found.setdefault("wide", name)
+            self.note("wide", name)
+
+    def note(self, kind: str, name: str) -> None:
+        """Take note of an id of the file `name` that is "negative" or "wide"; raise InputError as `check` does."""
+        self.found.setdefault(kind, name)
         if len(self.found) == 2:
-            other = self.found["negative"] if self.found["wide"] == name else self.found["wide"]
+            other = next(file for word, file in self.found.items() if word != kind)
             raise mixed_integers(name, self.column or "", other)
 
 

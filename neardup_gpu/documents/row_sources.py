@@ -139,9 +139,14 @@ def _kind(value: Any) -> str:
 
 
 def is_arrow_dataset(source: Any) -> bool:
-    """Return whether this is a dataset of pyarrow, which is not imported for that."""
+    """Return whether this is a dataset of pyarrow."""
+    return is_kind("pyarrow", "Dataset", source)
+
+
+def is_kind(library: str, name: str, source: Any) -> bool:
+    """Return whether a source is of this class of a library, or of one derived from it. No library is imported."""
     names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
-    return ("pyarrow", "Dataset") in names
+    return (library, name) in names
 
 
 def row_source(source: Any, as_columns: Callable[[dict[str, Any]], Any]) -> RowSource | None:
@@ -153,8 +158,6 @@ def row_source(source: Any, as_columns: Callable[[dict[str, Any]], Any]) -> RowS
         If it gives rows only in a way that has to be changed first; the message says how.
     """
     kind = type(source).__name__
-    if is_arrow_dataset(source):
-        return RowSource(source, as_columns)
     if hasattr(source, "__aiter__"):
         raise InputError(f"cannot read documents from {kind}, which is asynchronous: collect its rows in a list first.")
     if hasattr(source, "cursor") and hasattr(source, "commit"):

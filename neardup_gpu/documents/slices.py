@@ -24,7 +24,6 @@ from ..data import arrow, numpy_of
 from ..errors import InputError
 from ..records import dataclass
 from ..store.uris import file_system, is_masked, masked
-from .columns import mixed_integers
 from .compared import SeenStrings
 from .contract import Reader
 from .duplicate_ids import IdsGiven, RepeatedIds, say_repeated
@@ -37,6 +36,7 @@ from .parts import Part
 from .passes import Pass
 from .reading import reading
 from .reading_options import Reading, described, of_columns
+from .row_ids import IntegerRange
 from .schemas import DecidedColumns
 from .seen import Seen, State
 from .skipped import Entry, Skipped
@@ -395,14 +395,11 @@ def offsets(slices: Sequence[Slice], extents: Sequence[Extent]) -> list[Offset]:
         If the slices together hold integer ids that no one type holds.
     """
     found: list[Offset] = []
-    integers: dict[str, str] = {}
+    integers = IntegerRange(slices[0].source.key)
     row = place = 0  # places of the last part's file, up to its end
     for each, extent in zip(slices, extents, strict=True):
         for kind, name in extent.integers:
-            integers.setdefault(kind, name)
-            if len(integers) == 2:
-                other = next(file for word, file in integers.items() if word != kind)
-                raise mixed_integers(name, each.source.key or "", other)
+            integers.note(kind, name)
         continues = each.parts[0].first_place is None
         found.append(Offset(row, place if continues else 0))
         row += extent.num_rows

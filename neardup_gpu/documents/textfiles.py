@@ -60,7 +60,7 @@ class TextFiles(Reader):
         self.needs_strings = False  # whether a text that is not UTF-8 could not be written
 
     @property
-    def stripped_pages(self) -> int:
+    def stripped_pages(self) -> int:  # type: ignore[override]
         """Pages of the last reading that were not parsed."""
         return sum(self._stripped)
 

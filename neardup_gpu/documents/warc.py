@@ -77,17 +77,9 @@ class Warc(FileReader):
             raise InputError(f"{file.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
         super().__init__(file, policy, part)
         self.num_bytes = self.seen.size
-        self._stripped = self.num_records = 0
+        self.num_records = 0
         self.left_out: Counter[str] = Counter()
         self._numbers = [np.empty(0, np.int64)]  # of the records that are rows
-
-    def parts(self, most_bytes: int) -> list[Part]:
-        """The whole file."""
-        return self.undivided()
-
-    @property
-    def stripped_pages(self) -> int:
-        return self._stripped
 
     def num_places(self, num_rows: int) -> int:
         return self.num_records
@@ -108,12 +100,12 @@ class Warc(FileReader):
         noted = Noted(self.policy.skips)
         rows: list[int] = []
         found: list[dict[str, Any]] = []
-        size = self._stripped = 0
+        size = self.stripped_pages = 0
         for row, document in enumerate(self._rows(noted)):
             yield from noted.drain()
             if document is None:
                 continue
-            self._stripped += not document.parsed
+            self.stripped_pages += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
                 yield ReadRows(_batch(found, schema), np.array(rows, np.int64), self.share)
@@ -128,7 +120,8 @@ class Warc(FileReader):
         """Documents, and None for each that is too long; other records are counted. Without `texts` these are empty."""
         self.left_out, self._numbers, numbers = Counter(), [], list[int]()
         self.num_records = row = 0
-        with self._opened() as (file, records):
+        with self.opened() as file:
+            records = Records(file)
             while True:
                 check_stopped()
                 framed: Framed | None = None
@@ -163,11 +156,6 @@ class Warc(FileReader):
                     self._numbers.append(np.array(numbers, np.int64))
                     numbers = []
         self._numbers.append(np.array(numbers, np.int64))
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[tuple[Any, Records]]:
-        with self.opened() as file:
-            yield file, Records(file)
 
     def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None, num_bytes: int | None) -> None:
         message = f"{self.name}: the record at byte {error.place:,} {error.problem}"
