@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..data import bools, numpy_of
 from .run import Run
+from .texts import Pair
 
 MEMBERS = 6
 """Removed documents that a page names of a group: those that agree least with the kept one."""
@@ -50,6 +51,10 @@ class GroupTable(NamedTuple):
         first, last = self.offsets[group], self.offsets[group + 1]
         return self.rows[first : min(last, first + number)].tolist()
 
+    def pair(self, group: int, row: int) -> Pair:
+        """Return the kept document of a group and a removed one, which is in this row of the documents."""
+        return Pair(self.kept[group].as_py(), row, bool(self.in_reference[group]))
+
 
 def groups_of(run: Run) -> GroupTable:
     """All groups of a run."""
@@ -64,7 +69,7 @@ def groups_of(run: Run) -> GroupTable:
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(first))  # by the first removed document
     first, codes = np.sort(first), place[codes] if len(first) else codes
-    worth = _worth(gone, run.column)
+    worth = worth_of(gone, run.column)
     agreeing = worth if "distance" not in gone.column_names else -numpy_of(gone["distance"].fill_null(0)).astype(float)
     order = np.lexsort((removed, agreeing, codes))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(first)))])
@@ -75,8 +80,8 @@ def groups_of(run: Run) -> GroupTable:
     return GroupTable(kept, known[first], np.diff(offsets) + 1, least, most, removed[order], offsets)
 
 
-def _worth(table: pa.Table, column: str) -> np.ndarray:
-    """A column of numbers, NaN for null."""
+def worth_of(table: pa.Table, column: str) -> np.ndarray:
+    """Return a column of numbers, with NaN for null."""
     return numpy_of(pc.fill_null(table[column].cast(pa.float64()), float("nan")))
 
 

@@ -14,7 +14,7 @@ from ..report import count, html, shorten
 from ..results.diff import in_html
 from .groups import GroupTable, groups_of
 from .run import Run
-from .texts import Pair, compared
+from .texts import compared
 
 LARGEST = 3
 """Groups that are shown with texts."""
@@ -67,10 +67,7 @@ def _texts(run: Run, groups: GroupTable, largest: list[int]) -> str:
     """The largest groups, each with the removed text that agrees least with the kept one."""
     if not largest:
         return ""
-    pairs = [
-        Pair(groups.kept[group].as_py(), groups.members(group, 1)[0], bool(groups.in_reference[group]))
-        for group in largest
-    ]
+    pairs = [groups.pair(group, groups.members(group, 1)[0]) for group in largest]
     try:
         found = compared(run, pairs)
     except InputError as error:

@@ -203,7 +203,7 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
         "counts": report["counts"],
         "measure": run.column,
         "threshold": run.recipe.threshold,
-        "sentences": sentences(run, len(groups))[1:],
+        "sentences": sentences(run, len(groups)),
         "facts": [row for row in facts(report) if row[0] not in ("documents", "kept", "removed", "groups")],
         "timings": _timings(report),
         "charts": drawn,
@@ -224,14 +224,9 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
 
 
 def sentences(run: Run, num_groups: int) -> list[str]:
-    """The run in whole sentences."""
-    counts, recipe = run.report["counts"], run.recipe
-    documents, removed = counts["documents"], counts["removed"]
-    text = "" if counts["text_bytes"] is None else f" ({size(counts['text_bytes'])} of text)"
-    said = [
-        f"Of {count(documents, 'document')}{text}, {counts['kept']:,} are kept and {removed:,} are removed "
-        f"({percent(removed / max(1, documents))})."
-    ]
+    """Return what a run removed in whole sentences, which follow the first one of `summary.five`."""
+    counts, recipe, said = run.report["counts"], run.recipe, list[str]()
+    removed = counts["removed"]
     if recipe.unit.divides:
         number, cut = counts["units"], counts["units_cut"]
         said.append(
@@ -410,11 +405,7 @@ def _differences(
     """How documents of the groups differ from their kept ones, by row; or why that is missing."""
     if not text:
         return {}, "Texts were left out, as you chose."
-    pairs = [
-        Pair(groups.kept[group].as_py(), row, bool(groups.in_reference[group]))
-        for group in picked.tolist()
-        for row in groups.members(group, TEXTS)
-    ]
+    pairs = [groups.pair(group, row) for group in picked.tolist() for row in groups.members(group, TEXTS)]
     pairs += [pair for pair in others if pair.row not in {each.row for each in pairs}]
     try:
         return compared(run, pairs), None

@@ -10,7 +10,7 @@ from ..data import numpy_of
 from ..methods.contract import Join
 from ..report import count, percent, resemblance as in_digits, size
 from . import charts
-from .groups import GroupTable
+from .groups import GroupTable, worth_of
 from .run import Run
 from .texts import Difference, Pair
 
@@ -49,7 +49,7 @@ def draw(run: Run, groups: GroupTable) -> DrawnPairs:
     """Draw pairs among the removed documents that agree least with their kept one, always the same ones."""
     rows, group = groups.rows, np.repeat(np.arange(len(groups)), np.diff(groups.offsets))
     table = run.documents.take(rows)
-    worth = numpy_of(table[run.column].fill_null(np.nan)).astype(np.float64)
+    worth = worth_of(table, run.column)
     if run.recipe.threshold is None and "distance" in table.column_names:
         order = np.argsort(-numpy_of(table["distance"].fill_null(0)), kind="stable")
     else:
@@ -57,10 +57,7 @@ def draw(run: Run, groups: GroupTable) -> DrawnPairs:
         order = order[worth[order] < 1]
     nearest = order[:NEAREST]
     chosen = nearest[np.sort(np.random.default_rng(1).permutation(len(nearest))[:DRAWN])]
-    pairs = [
-        Pair(groups.kept[at].as_py(), row, bool(groups.in_reference[at]))
-        for at, row in zip(group[chosen].tolist(), rows[chosen].tolist(), strict=True)
-    ]
+    pairs = [groups.pair(at, row) for at, row in zip(group[chosen].tolist(), rows[chosen].tolist(), strict=True)]
     return DrawnPairs(pairs, worth[chosen], len(nearest))
 
 

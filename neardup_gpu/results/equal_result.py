@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +49,3 @@ class EqualResult(Result):
 
     def _unit_parts(self) -> Iterator[pa.Table]:
         return self._parts()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = self.__getstate__()
-        return Result, tuple(state[each.name] for each in fields(Result))

@@ -576,13 +576,10 @@ class Result:
     def __bool__(self) -> bool:
         return True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return what `pickle` carries: the result, without the documents that it was made from."""
-        state = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("sources", "facts")}
-        return {**state, "sources": None, "facts": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        left_out = ("sources", "facts")
+        return Result, tuple(None if each.name in left_out else getattr(self, each.name) for each in fields(Result))
 
     def __repr__(self) -> str:
         counts = self.report["counts"]
@@ -636,10 +633,6 @@ class StoredResult(Result):
         if name in (DOCUMENTS, PAIRS, UNITS):
             return whole_in_pandas(pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name))))
         return whole_in_pandas(read_table(folder / name)) if name in stored["files"] else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = self.__getstate__()
-        return Result, tuple(state[each.name] for each in fields(Result))
 
     @cached_property
     def sources(self) -> Sources:  # type: ignore[override]

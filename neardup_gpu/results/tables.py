@@ -288,10 +288,7 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         **{name: arrow(values, kept) for name, values in found.told.items()},
         **{name: arrow(values, None if name not in STANDS_FOR else ~kept) for name, values in found.units.items()},
     }
-    if found.in_reference is not None:
-        columns["in_reference"] = arrow(found.in_reference)
-    if found.reference is not None:
-        columns[REFERENCE] = found.reference
+    columns |= _reference_columns("in_reference", found.in_reference, found.reference)
     if found.near is not None:
         columns["near_reference"] = found.near_reference
         columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
@@ -348,10 +345,7 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
         **({} if found.shared is None else {"shared": arrow(found.shared, np.isnan(found.resemblance))}),
         **{name: arrow(values) for name, values in found.told.items()},
     }
-    if found.a_in_reference is not None:
-        columns["a_in_reference"] = arrow(found.a_in_reference)
-    if found.reference is not None:
-        columns[REFERENCE] = found.reference
+    columns |= _reference_columns("a_in_reference", found.a_in_reference, found.reference)
     columns |= {name: arrow(values) for name, values in found.places.items()}
     return with_recipe(columns, recipe)
 
@@ -461,15 +455,19 @@ def units_table(found: UnitColumns, reason: np.ndarray, kept: np.ndarray, recipe
         "copies": arrow(found.copies),
         "reason": words_column(reason, REASONS, reason == NO_REASON),
     }
-    if found.in_reference is not None:
-        columns["in_reference"] = arrow(found.in_reference)
-    if found.reference is not None:
-        columns[REFERENCE] = found.reference
+    columns |= _reference_columns("in_reference", found.in_reference, found.reference)
     return with_recipe(columns, recipe)
 
 
 REFERENCE = "reference"
 """The column that names the reference set of a document, a pair or a unit, if a set has a name."""
+
+
+def _reference_columns(name: str, are_known: np.ndarray | None, sets: pa.Array | None) -> dict[str, Any]:
+    """Return the columns of a table that say which documents are of a reference set, and of which set."""
+    known = {} if are_known is None else {name: arrow(are_known)}
+    return known if sets is None else {**known, REFERENCE: sets}
+
 
 STANDS_FOR = ("copies", "near")
 """The columns that count the documents removed for a kept one: those of the same words, and others."""
