@@ -18,6 +18,7 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import ReadRows
+from .columns import validated, with_readable_names
 from .contract import FileReader
 from .files import File
 from .kept import Batches, writing
@@ -25,7 +26,6 @@ from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .skipped import Noted, Problem
-from .valid import validated, with_readable_names
 
 
 class Ipc(FileReader):

@@ -17,7 +17,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step
 from .batches import ReadRows, numbered
-from .columns import is_text, without_view_dictionary
+from .columns import is_text, validated, with_readable_names, without_view_dictionary
 from .contract import Reader
 from .files import File, check_relative
 from .hugging_face import is_dataset, splits_of, stream_of_dataset, stream_of_iterable
@@ -30,7 +30,6 @@ from .row_groups import ROW_GROUP_BYTES
 from .row_sources import RowSource, is_arrow_dataset, is_kind, row_source
 from .seen import State
 from .skipped import Problem
-from .valid import validated, with_readable_names
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
 """Methods by which libraries turn lazy or distributed frames into tables, the best first."""

@@ -19,6 +19,7 @@ from ..records import dataclass
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows, numbered
+from .columns import with_readable_names
 from .contract import FileReader
 from .files import File
 from .kept import Batches, write_parquet
@@ -29,7 +30,6 @@ from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import changed
 from .skipped import Loss, Problem
-from .valid import with_readable_names
 
 BATCH_ROWS = 16384
 """Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""

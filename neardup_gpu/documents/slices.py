@@ -26,7 +26,6 @@ from ..records import dataclass
 from ..store.uris import file_system, is_masked, masked
 from .compared import SeenStrings
 from .contract import Reader
-from .duplicate_ids import IdsGiven, RepeatedIds, say_repeated
 from .files import File
 from .formats import reader_of
 from .json_values import COMPARED
@@ -36,7 +35,7 @@ from .parts import Part
 from .passes import Pass
 from .reading import reading
 from .reading_options import Reading, described, of_columns
-from .row_ids import IntegerRange
+from .row_ids import IdsGiven, IntegerRange, RepeatedIds, say_repeated
 from .schemas import DecidedColumns
 from .seen import Seen, State
 from .skipped import Entry, Skipped

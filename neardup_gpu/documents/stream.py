@@ -30,10 +30,9 @@ from ..text.raw_text import TO_STRING, to_readable
 from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, ragged, size_of, sliced
-from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type
+from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type, validated_column
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
-from .duplicate_ids import IdsGiven, RepeatedIds, Repeats, check_suffix, say_repeated
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, integers_as_bytes, joined, joined_lists, visible
@@ -44,10 +43,19 @@ from .nested import is_list, is_listed
 from .passes import Pass, located, over_readers, place
 from .reading import reading
 from .reading_options import Reading, described, of_columns
-from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
+from .row_ids import (
+    IdsGiven,
+    IntegerRange,
+    RepeatedIds,
+    Repeats,
+    check_suffix,
+    repeated,
+    say_repeated,
+    stands_for_several,
+    with_ids,
+)
 from .schemas import Columns, DecidedColumns, columns_of_folders
 from .skipped import Entry, Problem, Skipped, table_of
-from .valid import validated_column
 
 
 @dataclass(frozen=True, eq=False)

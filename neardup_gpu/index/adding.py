@@ -19,7 +19,7 @@ from ..definitions import METADATA_KEY
 from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
-from ..documents.duplicate_ids import IdsGiven
+from ..documents.row_ids import IdsGiven
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
 from ..documents.units import placed_after, units_in
 from ..engine.pieces import OfBatch, Span

@@ -10,7 +10,7 @@ from ..documents.units import NO_PLACES
 from ..keep_rule import FIRST, keep_columns
 from ..log import log
 from ..methods.contract import Candidates
-from ..results.equal_result import EqualResult
+from ..results.result import EqualResult
 from ..results.tables import Facts, JobFacts, equal_tables, remarks_of, report_of_job, unit_parts
 from ..stages.decisions import Decisions, Groups, Ranked
 from ..stages.equal_units import EqualUnits

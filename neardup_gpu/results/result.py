@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -678,3 +678,41 @@ class StoredResult(Result):
 
         name = "frequencies.parquet"
         return Frequencies.load(self._folder / name) if name in self._stored["files"] else None
+
+
+class EqualResult(Result):
+    """A result whose units are kept as in `stages.equal_units`: a few bytes each.
+
+    Parameters
+    ----------
+    documents, pairs : pyarrow.Table
+    report : dict
+    recipe : Recipe
+    parts : callable
+        Yields the table of units, part by part.
+    **others
+        Further fields of `Result`.
+    """
+
+    _parts: Callable[[], Iterator[pa.Table]]
+
+    def __init__(
+        self,
+        documents: pa.Table,
+        pairs: pa.Table,
+        report: dict[str, Any],
+        recipe: Recipe,
+        *,
+        parts: Callable[[], Iterator[pa.Table]],
+        **others: Any,
+    ) -> None:
+        tables = {"documents": whole_in_pandas(documents), "pairs": whole_in_pandas(pairs)}
+        self.__dict__.update(tables, report=report, recipe=recipe, _parts=parts, **others)
+
+    @cached_property
+    def units(self) -> pa.Table | None:  # type: ignore[override]
+        first, *parts = self._parts()
+        return whole_in_pandas(pa.concat_tables([first, *(part.cast(first.schema) for part in parts)]))
+
+    def _unit_parts(self) -> Iterator[pa.Table]:
+        return self._parts()

@@ -464,7 +464,7 @@ REFERENCE = "reference"
 
 
 def _reference_columns(name: str, are_known: np.ndarray | None, sets: pa.Array | None) -> dict[str, Any]:
-    """Return the columns of a table that say which documents are of a reference set, and of which set."""
+    """Return the columns of a table that say which documents are of a reference set, and name their sets."""
     known = {} if are_known is None else {name: arrow(are_known)}
     return known if sets is None else {**known, REFERENCE: sets}
 

@@ -10,8 +10,7 @@ from flat import flat
 from packing import PACK, UNPACK
 
 import neardup_gpu as nd
-from neardup_gpu.documents.packed import COMPRESSIONS, write_packed
-from neardup_gpu.documents.unpacking import Unpacked
+from neardup_gpu.documents.packed import COMPRESSIONS, Unpacked, write_packed
 
 TEXTS = ["to be or not to be", "whether it is nobler in the mind", "to be or not to be"]
 LINES = {
@@ -96,7 +95,7 @@ class TestUnpacked:
     def read(self, packed, compression, size):
         stream, parts = Unpacked(io.BytesIO(packed), COMPRESSIONS[compression], "x"), []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("neardup_gpu.documents.unpacking.INPUT_BYTES", 1 + size // 2)
+            patch.setattr("neardup_gpu.documents.packed.INPUT_BYTES", 1 + size // 2)
             try:
                 while part := stream.read(size):
                     assert len(part) <= size
