@@ -74,14 +74,6 @@ class Values:
         return pa.uint64() if "wide" in self._numbers else pa.int64()
 
 
-def type_of_values(values: Iterable[pa.Array]) -> pa.DataType:
-    """Return the type that holds some strings without nulls: of numbers if all are, else of strings."""
-    found = Values()
-    for some in values:
-        found.add(some)
-    return found.type
-
-
 def _all_match(values: pa.Array, pattern: str) -> bool:
     return pc.all(pc.match_substring_regex(values, pattern)).as_py() in (True, None)
 

@@ -15,12 +15,11 @@ import pyarrow as pa
 from .ahead import Step
 from .batches import ReadRows
 from .edits import StoredRows
-from .files import File
+from .files import File, Seen, State
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen, State
 from .skipped import Problem
 
 

@@ -27,8 +27,17 @@ from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from ..store.uris import brief, file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 from .files import File, check_relative
-from .first_bytes import are_text, first_bytes, formats_of, has_extension
-from .formats import FORMATS, TABLES, format_named, format_of, supported
+from .formats import (
+    FORMATS,
+    TABLES,
+    are_text,
+    first_bytes,
+    format_named,
+    format_of,
+    formats_of,
+    has_extension,
+    supported,
+)
 from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden

@@ -19,7 +19,7 @@ from .ahead import Step
 from .batches import ReadRows, numbered
 from .columns import is_text, validated, with_readable_names, without_view_dictionary
 from .contract import Reader
-from .files import File, check_relative
+from .files import File, State, check_relative
 from .hugging_face import is_dataset, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
@@ -28,7 +28,6 @@ from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
 from .row_sources import RowSource, is_arrow_dataset, is_kind, row_source
-from .seen import State
 from .skipped import Problem
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")

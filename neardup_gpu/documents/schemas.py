@@ -21,7 +21,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .compared import type_of_values
+from .compared import Values
 from .contract import Reader, infers_types
 from .files import folder_columns
 from .memory import Memory, unfit_column
@@ -277,8 +277,9 @@ class Columns:
                 first = first or reader.name
         if not first:
             return {}  # before `pa.array`, which imports pandas
-        kind = type_of_values([pa.array([value for value in values if value is not None], pa.string())])
-        return {pa.string() if is_key and pa.types.is_floating(kind) else kind: first}
+        found = Values()
+        found.add(pa.array([value for value in values if value is not None], pa.string()))
+        return {pa.string() if is_key and pa.types.is_floating(found.type) else found.type: first}
 
     def _type_of_strings(self, name: str, kinds: set[pa.DataType]) -> pa.DataType:
         """The type of a column whose values are strings as they stand: one that holds all its numbers, if they are."""

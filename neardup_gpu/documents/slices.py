@@ -26,7 +26,7 @@ from ..records import dataclass
 from ..store.uris import file_system, is_masked, masked
 from .compared import SeenStrings
 from .contract import Reader
-from .files import File
+from .files import File, Seen, State
 from .formats import reader_of
 from .json_values import COMPARED
 from .local_names import local_system
@@ -37,7 +37,6 @@ from .reading import reading
 from .reading_options import Reading, described, of_columns
 from .row_ids import IdsGiven, IntegerRange, RepeatedIds, say_repeated
 from .schemas import DecidedColumns
-from .seen import Seen, State
 from .skipped import Entry, Skipped
 from .stream import Documents, PartOfWhole
 from .textfiles import TextFiles

@@ -19,8 +19,8 @@ from pyarrow import fs
 from ..errors import InputError, ResourceError
 from ..store import disk
 from .files import File
-from .first_bytes import FIRST_BYTES, SUFFIXES, compression_of_bytes, first_bytes, format_of_bytes
-from .formats import FORMATS
+from .formats import FIRST_BYTES, FORMATS, compression_of_bytes, first_bytes, format_of_bytes
+from .packed import COMPRESSIONS
 from .reading_options import INPUT_FORMATS
 
 NAME = "-"
@@ -79,7 +79,7 @@ def _written(stream: Any, folder: str, input_format: str | None) -> str:
     while len(begins) < FIRST_BYTES and (more := stream.read(FIRST_BYTES - len(begins))):
         begins += more
     compression = compression_of_bytes(begins)
-    ending = "" if compression is None else SUFFIXES[compression]
+    ending = next((suffix for suffix, name in COMPRESSIONS.items() if name == compression), "")
     extension = _extension(begins, input_format) if input_format or compression is None else None
     path = os.path.join(folder, f"stdin{ending}")
     with open(path, "wb") as file:

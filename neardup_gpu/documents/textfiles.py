@@ -18,7 +18,7 @@ from .charsets import file_as_utf8, page_as_utf8
 from .columns import bytes_are_utf8, is_binary
 from .contract import Reader
 from .edits import Items
-from .files import File, relative_names
+from .files import File, Seen, State, relative_names
 from .html import Markup, read_page, without_markup
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
@@ -26,7 +26,6 @@ from .parts import WHOLE, Part, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, State
 from .skipped import Noted, Problem
 
 HTML_EXTENSIONS = (".html", ".htm", ".xhtml")

@@ -198,11 +198,11 @@ class GpuRuntime:
         return batch_bytes(self.memory, shingling, bytes_a_document)
 
     def release(self) -> None:
-        if not _simulated():
+        if not _launch.simulated():
             _launch.memory_pool().free_all_blocks()
 
     def wait(self) -> None:
-        if not _simulated():
+        if not _launch.simulated():
             import cupy
 
             cupy.cuda.get_current_stream().synchronize()
@@ -217,10 +217,6 @@ def _parts_of(batch: Any) -> tuple[list[np.ndarray], np.ndarray]:
     return getattr(text, "parts", None) or [text.values], text.offsets
 
 
-def _simulated() -> bool:
-    return _launch.simulated()
-
-
 @contextlib.contextmanager
 def on_gpu(device: int | None, wanted: int | None) -> Iterator[GpuRuntime]:
     """A runtime on one stream of one device, within a bound of memory.
@@ -232,7 +228,7 @@ def on_gpu(device: int | None, wanted: int | None) -> Iterator[GpuRuntime]:
     wanted : int or None
         Bytes of memory; `DEFAULT_SHARE` of what is free for None.
     """
-    if _simulated():
+    if _launch.simulated():
         memory = wanted or int(DEFAULT_SHARE * SIMULATED_MEMORY)
         with _memory_in_words(memory), Staging(SLOTS) as staging:
             yield GpuRuntime(memory, staging, {"name": "Numba's simulator"})

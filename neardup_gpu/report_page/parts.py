@@ -12,7 +12,7 @@ from ..data import arrow
 from ..documents.rereading import texts_of
 from ..errors import InputError
 from ..printable import printable, readable_id
-from ..results.unit_explanation import struck
+from ..results.diff import struck
 from ..text.raw_text import to_bytes
 from .run import Run
 from .texts import HELD, LONGEST, SHOWN, clean

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..printable import printable
+from ..printable import printable, readable_id
 from ..recipe import Recipe
 from ..report import count
-from ..text.raw_text import BORDER, to_readable
+from ..text.raw_text import BORDER, to_bytes, to_readable, to_string
 from ..text.token_kinds import OwnTokens
 from .alignment import ALONE, align, tokens_of, words_of
 
@@ -128,11 +128,6 @@ def _alone(words: list[str], marks: np.ndarray, alone: str, elsewhere: str) -> I
             yield alone if marks[start] == ALONE else elsewhere, words[start:end]
 
 
-def shortened(ops: list[tuple[str, list[str]]], notes: list[str], *, full: bool) -> list[tuple[str, str]]:
-    """Join the words of each op; unless `full`, long runs and later differences are left out, and a note says so."""
-    return [(op, "".join(words)) for op, words in ops] if full else _elided(ops, False, notes, "word")
-
-
 def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str], noun: str) -> list[tuple[str, str]]:
     """Shorten long runs of equal words and leave out differences far into the text."""
     shown: list[tuple[str, str]] = []
@@ -162,6 +157,67 @@ def _middle_cut(op: str, words: list[str], head: int, tail: int, noun: str) -> l
     parts = [(op, "".join(words[:head])), ("cut", f"... {count(left_out, noun)} ..." if head and tail else "...")]
     parts.append((op, "".join(words[len(words) - tail :])))
     return [part for part in parts if part[1]]
+
+
+# ------------------------------------------------------------------------------------------------ parts that were cut
+
+
+LISTED = 20
+"""Copies that are listed in notes."""
+
+
+def struck(rows: list[dict[str, Any]], text: str, *, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return a text in which the parts that were cut are marked as removed, and notes on the copies that were not cut.
+
+    Parameters
+    ----------
+    rows : list of dict
+        The rows of `Result.units` of the document.
+    text : str
+        As `Documents._to_string` makes it of bytes.
+    full : bool
+        If False, long runs of words are shortened, and a document without cuts is not shown.
+
+    Returns
+    -------
+    words : list of (op, text)
+        In order: "equal" is kept, "removed" was cut, and "cut" is a note on what is before it.
+    notes : list of str
+    """
+    data, at, ops = to_bytes(text), 0, []
+    listed = [row for row in rows if row["kept"] and row["source_id"] is not None]
+    for row in rows:
+        if row["kept"]:
+            continue
+        ops.append(("equal", _words(data[at : row["begin"]])))
+        ops.append(("removed", _words(data[row["begin"] : row["end"]])))
+        ops.append(("cut", [f"[{_why(row)}]"]))
+        at = row["end"]
+    ops.append(("equal", _words(data[at:])))
+    notes = [f"bytes {row['begin']:,} to {row['end']:,} were not cut: {_why(row)}" for row in listed[:LISTED]]
+    if len(listed) > LISTED:
+        notes.append(f"{len(listed) - LISTED:,} more copies were not cut; the table of units lists them")
+    if at == 0 and not full:
+        return [], notes
+    shown = [(op, words) for op, words in ops if words]
+    return [(op, "".join(words)) for op, words in shown] if full else _elided(shown, False, notes, "word"), notes
+
+
+def _words(data: bytes) -> list[str]:
+    """Divide bytes after each run of white space."""
+    return re.findall(r"\s*\S+\s*|\s+", to_readable(to_string(data)))
+
+
+def _why(row: dict[str, Any]) -> str:
+    """Say what a part repeats."""
+    if row["source_id"] is None:
+        return "dropped: too little of the document was left"
+    where = " of the reference set" if row.get("in_reference") else ""
+    source = f"part {row['source_unit']:,} of {readable_id(row['source_id'])}{where}"
+    listed = {"copy": ", one of several copies", "seam": ", without which its neighbours become one", "overlaps": ""}
+    if row["reason"] in listed:
+        return f"repeats {source}{listed[row['reason']]}"
+    return f"{'like' if row['reason'] == 'near' else 'same as'} {source}"
 
 
 # ------------------------------------------------------------------------------------------------------ in a notebook

@@ -35,7 +35,6 @@ from ..text.token_kinds import KINDS
 from ..text.vocabulary import Vocabulary
 from . import diff
 from .tables import KIND, REFERENCE
-from .unit_explanation import struck
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -373,7 +372,7 @@ def explained_units(
     text = text_of(documents(), own, row)
     if parts and parts[-1]["end"] > len(to_bytes(text)):
         raise InputError(f"{name_of(documents())}: has changed since {name} was made from it; run neardup dedup again")
-    words, notes = struck(parts, text, full=full)
+    words, notes = diff.struck(parts, text, full=full)
     return Explanation(
         found["id"],
         found["kept"],
