@@ -166,7 +166,7 @@ def align(first: np.ndarray, second: np.ndarray, recipe: Recipe) -> Alignment:
     if recipe.shingles.kind == "spots":
         stops = stop_words.fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens), recipe.shingles.fold)
         size = recipe.shingles.size
-        spots = _spots(np.isin(first, stops), size), _spots(np.isin(second, stops), size)
+        spots = places_of_spots(np.isin(first, stops), size), places_of_spots(np.isin(second, stops), size)
         if len(spots[0]) or len(spots[1]):
             covered = _covered_by_spots(a, b, spots)
             for text, texts in enumerate(((a, b), (b, a))):
@@ -468,7 +468,7 @@ def _covered_by_spots(
     return covered
 
 
-def _spots(stops: np.ndarray, size: int) -> np.ndarray:
+def places_of_spots(stops: np.ndarray, size: int) -> np.ndarray:
     """Return the places of the words of each spot, shape (spots, size + 1), from whether each word is a stop word."""
     others = np.flatnonzero(~stops)
     begins = np.flatnonzero(stops)

@@ -17,7 +17,7 @@ from ..stages.sketching import Sketched
 from ..text.raw_text import to_readable
 from ..text.stop_words import fingerprints
 from ..text.token_kinds import OwnTokens
-from .alignment import tokens_of
+from .alignment import places_of_spots, tokens_of
 
 WIDTH = 60
 """Characters of a shingle that are shown."""
@@ -101,9 +101,7 @@ def _places(index: int, tokens: np.ndarray, recipe: Recipe) -> np.ndarray:
     size, number = recipe.shingles.size, len(tokens)
     if recipe.shingles.stop_words is not None:
         stops = fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens), recipe.shingles.fold)
-        others, places = np.flatnonzero(~np.isin(tokens, stops)), np.flatnonzero(np.isin(tokens, stops))
-        spots = places[np.searchsorted(others, places) + size <= len(others)]
+        spots = places_of_spots(np.isin(tokens, stops), size)
         if len(spots):
-            first = np.searchsorted(others, spots[index])
-            return np.append(spots[index], others[first : first + size])
+            return spots[index]
     return (index + np.arange(min(size, number))) % number
