@@ -14,11 +14,10 @@ from ..documents import nested, open_documents
 from ..documents.ahead import closing
 from ..documents.batches import PIECE_BYTES
 from ..documents.columns import plain_type
-from ..documents.contract import Reader, infers_types
+from ..documents.contract import WHOLE, Reader, infers_types
 from ..documents.find import find_files, with_kinds
 from ..documents.formats import reader_of
 from ..documents.memory import Memory, as_tables
-from ..documents.parts import WHOLE
 from ..documents.reading import reading
 from ..documents.reading_options import Reading
 from ..documents.skipped import Problem

@@ -12,13 +12,12 @@ import xxhash
 
 from ..data import ranges
 from ..documents.columns import is_binary, is_integers, is_key, is_text, listed, plain_type
-from ..documents.contract import Reader
+from ..documents.contract import WHOLE, Reader
 from ..documents.files import File
 from ..documents.find import find_files
 from ..documents.formats import TABLES, format_of, reader_of
 from ..documents.memory import Memory, as_tables
 from ..documents.nested import EACH, steps_of
-from ..documents.parts import WHOLE
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.schemas import texts_within
 from ..documents.standard_input import NAME as STDIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -12,15 +12,75 @@ from typing import Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
+from ..records import dataclass
 from .ahead import Step
 from .batches import ReadRows
 from .edits import StoredRows
 from .files import File, Seen, State
 from .packed import PACKING, compression_of
-from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .skipped import Problem
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of a reader's rows.
+
+    Parameters
+    ----------
+    start, stop : int
+        Where it begins and ends, in the units of the reader: row groups, record batches, bytes, files. `stop` is None
+        for the end, however far that is.
+    num_rows : int or None
+        Number of rows; None where that is unknown before they are read.
+    num_bytes : int
+        About the bytes of their text.
+    first_place : int or None
+        Places of the file before the part: rows, or lines of JSON lines; None where nobody has counted them.
+    """
+
+    start: int
+    stop: int | None
+    num_rows: int | None
+    num_bytes: int
+    first_place: int | None
+
+
+WHOLE = Part(0, None, None, 0, 0)
+"""All rows of a reader."""
+
+
+def even_runs(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Yield where runs of consecutive sizes begin and end that add up to about the same, and to about `most` at most.
+
+    A size belongs to the run in which its middle lies. There is one run of nothing if there are no sizes.
+    """
+    total = sum(sizes)
+    number = max(1, -(-total // most))
+    start = stop = before = 0
+    run = 0
+    for size in sizes:
+        own = min(number - 1, (2 * before + size) * number // (2 * total)) if total else 0
+        if own != run and stop > start:
+            yield start, stop
+            start = stop
+        run, stop, before = own, stop + 1, before + size
+    yield start, stop
+
+
+def runs(sizes: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
+    """Return where runs of consecutive sizes begin and end. No run adds up to more than `most` unless it is one size.
+
+    There is one run of nothing if there are no sizes.
+    """
+    start = stop = total = 0
+    for size in sizes:
+        if stop > start and total + size > most:
+            yield start, stop
+            start, total = stop, 0
+        stop, total = stop + 1, total + size
+    yield start, stop
 
 
 class Reader(ABC):
@@ -57,7 +117,7 @@ class Reader(ABC):
     row_word : str
         What a row is called: "row", "line" or "record".
     part : Part
-        Which of the rows the reader gives: `parts.WHOLE`, or what it was made with.
+        Which of the rows the reader gives: `WHOLE`, or what it was made with.
     stripped_pages : int
         HTML pages of the last reading that were not parsed, because a parser would have needed too long.
     left_out : dict of str to int

@@ -40,12 +40,11 @@ from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, size_of
 from .columns import is_utf8
 from .compared import Values, without_markers
-from .contract import InferringReader
+from .contract import WHOLE, InferringReader, Part
 from .files import POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
 from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
-from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .skipped import Noted, Problem

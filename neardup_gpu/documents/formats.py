@@ -15,11 +15,10 @@ from pyarrow import fs
 
 from ..records import dataclass
 from .charsets import BOM_UTF16
-from .contract import Reader
+from .contract import Part, Reader
 from .files import File
 from .json_blocks import MARK
 from .packed import COMPRESSIONS, compression_of, unpacked, without_compression
-from .parts import Part
 from .reading_options import INPUT_FORMATS, Reading
 
 

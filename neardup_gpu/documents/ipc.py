@@ -19,10 +19,9 @@ from . import nested
 from .ahead import Step, closing, in_order
 from .batches import ReadRows
 from .columns import validated, with_readable_names
-from .contract import FileReader
+from .contract import WHOLE, FileReader, Part
 from .files import File
 from .kept import Batches, writing
-from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .skipped import Noted, Problem

@@ -39,7 +39,7 @@ from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, numbered
 from .columns import holds_floats, is_utf8, mixed_integers, outside_int64, with_inner_types
-from .contract import InferringReader
+from .contract import WHOLE, InferringReader, Part
 from .files import File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
@@ -60,7 +60,6 @@ from .json_values import (
 )
 from .kept import united, writing
 from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
-from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .skipped import Noted, Problem

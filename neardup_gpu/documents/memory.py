@@ -18,12 +18,11 @@ from . import nested
 from .ahead import Step
 from .batches import ReadRows, numbered
 from .columns import is_text, validated, with_readable_names, without_view_dictionary
-from .contract import Reader
+from .contract import WHOLE, Part, Reader
 from .files import File, State, check_relative
 from .hugging_face import is_dataset, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
-from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES

@@ -20,11 +20,10 @@ from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows, numbered
 from .columns import with_readable_names
-from .contract import FileReader
+from .contract import WHOLE, FileReader, Part, even_runs, runs
 from .files import File, changed
 from .kept import Batches, write_parquet
 from .pages import OtherColumns, PageBlock, PagedColumn, Slab, UnfitPagesError, find_column, remark
-from .parts import WHOLE, Part, even_runs, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..records import dataclass
 from .ahead import Step, closing, in_order
-from .contract import Reader
-from .parts import runs
+from .contract import Reader, runs
 from .skipped import Skipped
 
 SMALL_BYTES = 4 << 20

@@ -25,13 +25,12 @@ from ..errors import InputError
 from ..records import dataclass
 from ..store.uris import file_system, is_masked, masked
 from .compared import SeenStrings
-from .contract import Reader
+from .contract import Part, Reader
 from .files import File, Seen, State
 from .formats import reader_of
 from .json_values import COMPARED
 from .local_names import local_system
 from .memory import Memory, StoredTable
-from .parts import Part
 from .passes import Pass
 from .reading import reading
 from .reading_options import Reading, described, of_columns

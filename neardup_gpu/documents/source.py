@@ -17,13 +17,12 @@ from ..log import log
 from ..report import count, unread
 from ..store.uris import is_masked, is_uri, masked
 from .columns import artefact_kind
-from .contract import Reader
+from .contract import WHOLE, Reader
 from .files import POINTER, File, Seen
 from .find import FoundFiles, find_files, with_kinds
 from .formats import reader_of
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
-from .parts import WHOLE
 from .reading_options import Reading, chosen_reading, reading_of
 from .skipped import Entry, Skipped
 from .standard_input import NAME as STDIN

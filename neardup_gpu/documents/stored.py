@@ -23,8 +23,8 @@ from ..arrow_versions import bytes_of
 from ..errors import NeardupError, OutputError, ResourceError, raise_want
 from ..store.folder import Folder
 from ..store.uris import brief, file_system, is_uri, masked
+from .contract import Part, runs
 from .memory import Memory, bounded
-from .parts import Part, runs
 from .ray_data import RayDataset
 from .row_groups import ROW_GROUP_BYTES
 from .slices import Slice, SlicedFile, source_of

@@ -16,13 +16,12 @@ from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
 from .columns import bytes_are_utf8, is_binary
-from .contract import Reader
+from .contract import WHOLE, Part, Reader, runs
 from .edits import Items
 from .files import File, Seen, State, relative_names
 from .html import Markup, read_page, without_markup
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
-from .parts import WHOLE, Part, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES

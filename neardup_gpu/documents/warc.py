@@ -31,13 +31,12 @@ from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
-from .contract import FileReader
+from .contract import WHOLE, FileReader, Part
 from .edits import Items
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import writing
-from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES

@@ -19,7 +19,7 @@ from ..arrow_versions import bytes_of
 from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
-from ..documents.parts import Part
+from ..documents.contract import Part
 from ..documents.sources import Sources
 from ..documents.units import divided as divided_batch
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, PROCESS, Shares

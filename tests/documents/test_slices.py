@@ -16,8 +16,8 @@ from grids import fewer, pairs_of, some
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_documents
+from neardup_gpu.documents.contract import even_runs, runs
 from neardup_gpu.documents.json_blocks import LineRange
-from neardup_gpu.documents.parts import even_runs, runs
 from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of, text_bytes_of
 from neardup_gpu.documents.stored import stored
 from neardup_gpu.errors import InputError, OutputError, ParameterError
