@@ -53,8 +53,7 @@ class Ragged:
         valid = (offsets[0] >= 0) & (offsets[-1] <= len(values)) & (offsets[1:] >= offsets[:-1]).all()
         if not valid:  # the only place that waits for a GPU, if the offsets lie there
             raise ParameterError(f"Ragged offsets must not decrease and must lie within {count(len(values), 'value')}")
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "offsets", offsets)
+        vars(self).update(values=values, offsets=offsets)
 
     @classmethod
     def _trusted(cls, values: Any, offsets: Any) -> Ragged:
@@ -63,8 +62,7 @@ class Ragged:
         Checking offsets that lie on a GPU makes the host wait for all that the GPU has been given.
         """
         made = object.__new__(cls)
-        object.__setattr__(made, "values", values)
-        object.__setattr__(made, "offsets", offsets)
+        vars(made).update(values=values, offsets=offsets)
         return made
 
     @classmethod
@@ -184,8 +182,7 @@ class Pairs:
             if not oriented:
                 raise ParameterError("Pairs need 0 <= left < right; Pairs.from_unsorted orients them")
             raise ParameterError("Pairs must be sorted and unique; Pairs.from_unsorted does both")
-        object.__setattr__(self, "left", left)
-        object.__setattr__(self, "right", right)
+        vars(self).update(left=left, right=right)
 
     def __len__(self) -> int:
         return len(self.left)
@@ -197,8 +194,7 @@ class Pairs:
     def _trusted(cls, left: Any, right: Any) -> Pairs:
         """Make pairs of arrays that are known to be in order, unchecked."""
         pairs = object.__new__(cls)
-        object.__setattr__(pairs, "left", left)
-        object.__setattr__(pairs, "right", right)
+        vars(pairs).update(left=left, right=right)
         return pairs
 
     @classmethod

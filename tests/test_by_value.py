@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from neardup_gpu import Recipe, Result, Shingles, Unit, Workers, Writing, dedup
 from neardup_gpu.cli.app import app
 from neardup_gpu.errors import InputError
-from neardup_gpu.results.grouping import Grouping
+from neardup_gpu.results.by_value import Grouping
 
 RECIPE = Recipe(shingles=Shingles(1), threshold=0.5)
 INPUT: Any = {"id_column": "id", "text_columns": "text", "recipe": RECIPE}

@@ -26,7 +26,7 @@ MODULES = [
     *neardup_gpu._MODULES.values(),
     *("data", "errors", "plot", "stages", "theory", "theory.error_bounds", "theory.prefix_filter"),
     *("jobs.greedy_clusters", "jobs.merging", "jobs.one_text", "jobs.sketch_jobs"),
-    *("results.explanation", "results.fail_over", "results.grouping", "documents.source", "documents.stream"),
+    *("results.explanation", "results.fail_over", "results.by_value", "documents.source", "documents.stream"),
     *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "repeated_passages.result"),
     "shared_passages.result",
     *(f"methods.{name}" for name in ("contract", "elements", "frequencies", "table_design")),

@@ -30,7 +30,7 @@ from ..errors import ArgumentTypeError, InputError, ParameterError
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
 from ..records import dataclass
-from ..results.grouping import Grouping
+from ..results.by_value import Grouping
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables

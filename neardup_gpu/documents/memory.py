@@ -21,8 +21,7 @@ from .columns import is_text, validated, with_readable_names, without_view_dicti
 from .contract import WHOLE, Part, Reader
 from .files import File, State, check_relative
 from .hugging_face import is_dataset, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import Batches, write_parquet
-from .parquet_types import check_parquet
+from .kept import Batches, check_parquet, write_parquet
 from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES

@@ -39,11 +39,10 @@ from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .json_blocks import Block
 from .json_cuts import cut_lines, with_members
 from .jsonlines import JsonLines
-from .kept import each_in_order, in_groups, united, writing
+from .kept import check_parquet, each_in_order, in_groups, parquet_columns, parquet_schema, united, writing
 from .memory import bounded
 from .nested import is_list
 from .packed import COMPRESSIONS
-from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order

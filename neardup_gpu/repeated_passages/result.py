@@ -11,9 +11,8 @@ from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, ending, heading, percent, row, shorten, shown, table_by
-from ..results.by_value import LISTED
+from ..results.by_value import LISTED, Grouping
 from ..results.fail_over import CountedShare, of_rows
-from ..results.grouping import Grouping
 from ..results.tables import as_json
 from ..text.token_kinds import KINDS, noun_of
 from .corpus import TokenCorpus

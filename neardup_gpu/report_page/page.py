@@ -22,8 +22,7 @@ from ..log import log
 from ..printable import printable, readable_id
 from ..records import dataclass
 from ..report import count, facts, histogram, percent, resemblance as in_digits, shown as shown_value, size
-from ..results.by_value import ByValue, read_groups
-from ..results.grouping import WARNED, Grouping, most_lost
+from ..results.by_value import WARNED, ByValue, Grouping, most_lost, read_groups
 from ..results.tables import KIND
 from ..store.outputs import new_file
 from . import charts

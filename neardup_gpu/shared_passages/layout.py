@@ -18,7 +18,7 @@ from ..engine.arrays import apart
 from ..errors import InputError
 from ..keep_rule import Key
 from ..repeated_passages.corpus import TokenCorpus, joined_tokens
-from ..results.grouping import Grouping
+from ..results.by_value import Grouping
 from ..stages.priority import rows_by_priority
 from .settings import PassageSettings
 

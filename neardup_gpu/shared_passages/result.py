@@ -12,8 +12,8 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..repeated_passages.result import flow_lines, flow_report
 from ..report import count, ending, percent, row, shorten, table_by
+from ..results.by_value import Grouping
 from ..results.fail_over import CountedShare, of_rows
-from ..results.grouping import Grouping
 from ..results.tables import as_json
 from ..text.token_kinds import noun_of
 from .finding import Coverage, FoundPassages

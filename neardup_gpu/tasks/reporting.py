@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ..documents.sources import Sources
 from ..log import log
-from ..results.by_value import lost_most
-from ..results.grouping import merged_files
+from ..results.by_value import lost_most, merged_files
 from ..results.nothing_removed import merged, reasons
 from ..results.tables import (
     REMOVED_COUNTS,

@@ -9,7 +9,7 @@ import pytest
 
 import neardup_gpu as nd
 from neardup_gpu import open_documents
-from neardup_gpu.documents.parquet_types import parquet_columns, parquet_schema
+from neardup_gpu.documents.kept import parquet_columns, parquet_schema
 from neardup_gpu.errors import InputError
 
 TEXTS = ["some words here", "other words here", "some words here", "and more of them"]
