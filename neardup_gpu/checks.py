@@ -275,7 +275,9 @@ def array(
         if not (listed or convert or found.dtype == object):
             raise refused
         if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
-            found = _objects(value)  # NumPy makes floats of integers of which some need 64 bits
+            import numpy as np
+
+            found = np.array(value, object)  # not the floats that NumPy makes of integers of which some need 64 bits
         found = _exactly(found, wanted, refused)
     if listed and found.shape == (0,) and len(shape) > 1:  # an empty list has no columns
         found = found.reshape(0, *(length or 0 for length in shape[1:]))
@@ -301,12 +303,6 @@ def _dtype(dtype: Any) -> Any:
     return found
 
 
-def _objects(value: Any) -> Any:
-    import numpy as np
-
-    return np.array(value, object)
-
-
 def values(name: str, value: Any) -> Any:
     """Return a one-dimensional array of any dtype. NumPy chooses the dtype for a list."""
     found, _ = as_array(name, value)
@@ -314,9 +310,7 @@ def values(name: str, value: Any) -> Any:
         raise ParameterError(f"{name}: of shape {_shape(found.shape)}; give one dimension", parameter=name)
     if not found.dtype.isnative:
         found = found.astype(found.dtype.newbyteorder("="))
-    if found.flags.c_contiguous:
-        return found
-    return found.copy()
+    return found if found.flags.c_contiguous else found.copy()
 
 
 def as_array(name: str, value: Any) -> tuple[Any, bool]:

@@ -71,8 +71,8 @@ def page_as_utf8(page: bytes | str, transport: str | None = None, fallback: str 
             return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     encoding, mark = _read_byte_order_mark(page)
     encoding = encoding or _from_transport(transport) or _XML_UTF16.get(page[:6])
-    if encoding not in UTF16 and _is_plain(page):
-        return page
+    if encoding not in UTF16 and page.isascii() and b"\x1b" not in page and b"~{" not in page:
+        return page  # the same text in every encoding besides UTF-16
     return _as_utf8(page[mark:], encoding or _from_meta(page) or _from_xml(page), fallback)
 
 
@@ -137,11 +137,6 @@ def _read_byte_order_mark(text: bytes) -> tuple[str | None, int]:
         if text.startswith(mark):
             return encoding, len(mark)
     return None, 0
-
-
-def _is_plain(page: bytes) -> bool:
-    """Return whether the bytes are the same text in every encoding besides UTF-16."""
-    return page.isascii() and b"\x1b" not in page and b"~{" not in page
 
 
 def _is_utf8(text: bytes) -> bool:

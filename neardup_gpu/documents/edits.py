@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..records import dataclass
 from ..report import count
 from .ahead import Step, closing
+from .columns import SEAMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,12 +150,9 @@ class Edits:
         return self.cuts._replace(offsets=self.cuts.offsets[kept])
 
     def columns_of_kept(self) -> dict[str, pa.Array]:
-        """Return the values of new columns, of the kept documents alone."""
-        return {name: values.filter(arrow(self.keep)) for name, values in self.columns.items()}
-
-    def seams_of_kept(self) -> pa.Array | None:
-        """Return the seams of the kept documents alone."""
-        return None if self.seams is None else self.seams.filter(arrow(self.keep))
+        """Return the values of new columns, among them the seams, of the kept documents alone."""
+        columns = self.columns if self.seams is None else {SEAMS: self.seams}
+        return {name: values.filter(arrow(self.keep)) for name, values in columns.items()}
 
 
 class EditQueue:

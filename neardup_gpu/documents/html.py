@@ -116,15 +116,12 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     unless its markup is so broken that a parser would move or drop text.
     """
     if tree:
-        return _read_tree(page_as_utf8(markup, None, fallback))
+        from neardup_gpu.kernels._markup import is_tame
+
+        page = page_as_utf8(markup, None, fallback)
+        return HtmlPage(_tree_text(page), True) if is_tame(page) else HtmlPage(_stripped(page.decode()), False)
     (text,) = without_markup([Markup(page_as_utf8(markup, None, fallback))])
     return HtmlPage(text.decode(), True)
-
-
-def _read_tree(page: bytes) -> HtmlPage:
-    from neardup_gpu.kernels._markup import is_tame
-
-    return HtmlPage(_tree_text(page), True) if is_tame(page) else HtmlPage(_stripped(page.decode()), False)
 
 
 def _tree_text(page: bytes) -> str:

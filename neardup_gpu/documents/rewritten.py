@@ -129,8 +129,6 @@ def write_rewritten(
         else:
             moved = partial(with_moved_places, encoding=None)
             lines = cut_lines(lines, cuts, documents.text_columns[0], moved)
-        if (seams := part.seams_of_kept()) is not None:
-            members[SEAMS] = seams
         return with_members(lines, members).in_pieces(files.step)
 
     def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
@@ -309,13 +307,11 @@ def _edited(
 
     `stored` has the columns that are read.
     """
-    cuts, seams, columns, first = edits.cuts_of_kept(), edits.seams_of_kept(), edits.columns_of_kept(), 0
+    cuts, columns, first = edits.cuts_of_kept(), edits.columns_of_kept(), 0
     with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
         for batch in batches:
             if cuts is not None:
                 batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
-                if seams is not None:
-                    batch = with_column(batch, SEAMS, seams.slice(first, batch.num_rows))
             for name, values in columns.items():
                 batch = with_column(batch, name, values.slice(first, batch.num_rows))
             first += batch.num_rows

@@ -252,7 +252,9 @@ class Columns:
         if all(infers_types(reader) and reader.as_strings for reader in self._readers):
             return self._type_of_strings(name, set(kinds))
         if inferred and not is_key and any(map(_is_number, kinds)):
-            return self._number_type(name, kinds)
+            if not all(_is_number(kind) or is_string(kind) for kind in kinds):
+                raise _unlike_types(name, kinds)
+            return pa.string() if any(map(is_string, kinds)) else self._one_number_type(name, kinds)
         if len(kinds) <= 1:
             return next(iter(kinds), pa.string())
         if all(is_text(kind) for kind in kinds):
@@ -287,15 +289,6 @@ class Columns:
             return pa.string()
         kind = self._one_number_type(name, kinds)
         return pa.string() if name == self.key and pa.types.is_floating(kind) else kind
-
-    def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
-        """Return the type of an extra column in which numbers were seen: one that holds all of them.
-
-        It is of strings if there are other strings than markers of missing values.
-        """
-        if not all(_is_number(kind) or is_string(kind) for kind in kinds):
-            raise _unlike_types(name, kinds)
-        return pa.string() if any(map(is_string, kinds)) else self._one_number_type(name, kinds)
 
     def _one_number_type(self, name: str, kinds: Collection[pa.DataType]) -> pa.DataType:
         """Return the type that holds all numbers of a column in all files; strings if it holds other texts too."""

@@ -451,7 +451,9 @@ def _joining(places: Places, cut: np.ndarray) -> np.ndarray:
     stays: list[np.ndarray] = []
     if len(cut) == 0 or (places.marks == boundaries.ALWAYS).all():
         return np.empty(0, np.int64)
-    cut, touches = cut.copy(), _touches(places)
+    cut, (owner, begin, end, _, after, _) = cut.copy(), places
+    # Whether each unit begins where the one before it, with what divides the two, ends.
+    touches = np.append(False, (owner[1:] == owner[:-1]) & (begin[1:] == end[:-1] + after[:-1]))
     while True:
         follows = np.append(False, cut[:-1]) & cut & touches
         first = np.flatnonzero(cut & ~follows)
@@ -463,12 +465,6 @@ def _joining(places: Places, cut: np.ndarray) -> np.ndarray:
             return np.concatenate([np.empty(0, np.int64), *stays])
         stays.append(last)
         cut[last] = False
-
-
-def _touches(places: Places) -> np.ndarray:
-    """Return whether each unit begins where the one before it, with what divides the two, ends."""
-    owner, begin, end, _, after, _ = places
-    return np.append(False, (owner[1:] == owner[:-1]) & (begin[1:] == end[:-1] + after[:-1]))
 
 
 def _cuts(places: Places, cut: np.ndarray, num_documents: int) -> Cuts:
