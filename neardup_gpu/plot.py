@@ -99,9 +99,8 @@ def filter_curve(*filters: Any, threshold: float | None = None, log: bool = Fals
     for number, curve in enumerate(curves):
         style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
         ax.plot(curve.resemblance, curve.probability, label=curve.label, linewidth=2, **style)
-    if shown_threshold is not None and all(
-        len(curve.resemblance) == len(LEVELS) for curve in curves
-    ):  # a step is a mark, too
+    # A step is a mark, too.
+    if shown_threshold is not None and all(len(curve.resemblance) == len(LEVELS) for curve in curves):
         _mark(ax, shown_threshold)
     _words(ax, "resemblance (share of shingles in common)", "probability of becoming a candidate")
     ax.set(xlim=(0, 1), ylim=(0, 1.02), xticks=np.linspace(0, 1, 11))

@@ -83,9 +83,8 @@ class RayWorkers:
         self._actors: list[Any] = []
         self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
         self._unstarted = 0  # actors in a row that ended before they were there
-        self._version_requests: list[
-            Any
-        ] = []  # nodes that have not said yet which version they have, with references to that
+        # Nodes that have not said yet which version they have, with references to that.
+        self._version_requests: list[Any] = []
         self.num_workers, self.one_machine = 0, False  # until the cluster is known
 
     def __enter__(self) -> RayWorkers:
@@ -264,9 +263,8 @@ class RayWorkers:
             try:
                 found.append((address, self._ray.get(reference)))
             except self._ray.exceptions.RayError as error:
-                if node["NodeID"] in [
-                    each["NodeID"] for each in self._nodes()
-                ]:  # Ray notices a loss only after a while
+                # Ray notices a loss only after a while.
+                if node["NodeID"] in [each["NodeID"] for each in self._nodes()]:
                     raise ResourceError(
                         f"node {address} of the Ray cluster runs no tasks: {_first_line(error)}"
                     ) from error

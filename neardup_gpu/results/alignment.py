@@ -350,7 +350,7 @@ def _heaviest_chain(runs: list[Block]) -> list[Block]:
     return chain[::-1]
 
 
-def _longest_subsequence(a: list[int], b: list[int]) -> Iterator[Block]:
+def _longest_subsequence(a: list[int], b: list[int]) -> list[Block]:
     """Align two short stretches by a longest common subsequence.
 
     Source: Hyyrö 2004, Bit-parallel LCS-length computation revisited; a row of the table is an integer, in which a 0
@@ -365,7 +365,7 @@ def _longest_subsequence(a: list[int], b: list[int]) -> Iterator[Block]:
         both = row & bits.get(word, 0)
         row = ((row + both) | (row - both)) & whole
         rows.append(row)
-    pairs = []
+    words = []
     at_a, at_b = len(a), len(b)
     while at_a and at_b:
         if rows[at_a] >> (at_b - 1) & 1:
@@ -374,17 +374,8 @@ def _longest_subsequence(a: list[int], b: list[int]) -> Iterator[Block]:
             at_a -= 1
             if rows[at_a] >> (at_b - 1) & 1:
                 at_b -= 1
-                pairs.append((at_a, at_b))
-    first, length = (0, 0), 0
-    for pair in reversed(pairs):
-        if length and pair == (first[0] + length, first[1] + length):
-            length += 1
-            continue
-        if length:
-            yield *first, length
-        first, length = pair, 1
-    if length:
-        yield *first, length
+                words.append((at_a, at_b, 1))
+    return _joined(words[::-1])
 
 
 # ------------------------------------------------------------------------------------------- runs that stand elsewhere
