@@ -314,6 +314,13 @@ def strings(values: list[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to: kernels are compiled for the arrays of batches, which are such."""
+    array = array.view()
+    array.flags.writeable = False
+    return array
+
+
 def bools(column: pa.Array) -> np.ndarray:
     """An Arrow array of bools without nulls as a NumPy array: the reverse of `arrow`."""
     bits = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")

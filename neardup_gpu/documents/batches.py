@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cached import cached_property
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, read_only
 from .skipped import Problem
 
 ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
@@ -42,9 +42,14 @@ def numbered(batches: Iterable[pa.RecordBatch], row: int, share: float = 0.0) ->
         row += batch.num_rows
 
 
-def size_of(item: ReadRows | Problem) -> int:
-    """Bytes of what a reader gives."""
-    return bytes_of(item.batch) if isinstance(item, ReadRows) else 0
+def size_of(item: Any) -> int:
+    """Bytes of what a reader gives, or of what is made of it: a batch and more, or a `Problem`."""
+    return 0 if isinstance(item, Problem) else bytes_of(item.batch)
+
+
+def stream_of(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchReader:
+    """Return the rows of tables, all with one schema."""
+    return pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
 
 
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:
@@ -170,8 +175,8 @@ def ragged(text: pa.Array) -> Ragged:
     _, offsets, values = text.buffers()
     if offsets is None or len(text) == 0:
         return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
-    numbers = _read_only(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return Ragged(np.empty(0, np.uint8) if values is None else _read_only(values, np.uint8), numbers)
+    numbers = read_only(np.frombuffer(offsets, np.int64))[text.offset : text.offset + len(text) + 1]
+    return Ragged(np.empty(0, np.uint8) if values is None else read_only(np.frombuffer(values, np.uint8)), numbers)
 
 
 def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
@@ -185,10 +190,3 @@ def spans_of(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> Ragged
     bounds = np.empty(2 * len(begins) + 1, np.int64)  # spans and what is between
     bounds[:-1:2], bounds[1::2], bounds[-1] = begins, ends, len(values)
     return some_rows(Ragged._trusted(values, bounds), np.arange(0, len(bounds) - 1, 2))
-
-
-def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
-    """A read-only array of the buffer, even if that is writable: kernels are compiled for each of the two."""
-    array = np.frombuffer(buffer, dtype)
-    array.flags.writeable = False
-    return array

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import InputError, NeardupError
 from ..store.uris import brief
+from .batches import stream_of
 from .row_sources import is_kind
 
 BATCH_ROWS = 1000  # taken at once from a dataset
@@ -39,12 +40,7 @@ def stream_of_dataset(dataset: Any) -> pa.RecordBatchReader:
     """All columns, whatever the dataset's format shows; selected and shuffled rows as its indices say."""
     arrow = dataset.with_format("arrow")
     schema = arrow[:0].schema
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for table in arrow.iter(batch_size=BATCH_ROWS):
-            yield from table.cast(schema).to_batches()
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return stream_of(schema, (table.cast(schema) for table in arrow.iter(batch_size=BATCH_ROWS)))
 
 
 def stream_of_iterable(dataset: Any, name: str) -> pa.RecordBatchReader:
@@ -61,12 +57,7 @@ def stream_of_iterable(dataset: Any, name: str) -> pa.RecordBatchReader:
     else:
         first = next(tables, pa.table({}))
         schema, tables = first.schema, itertools.chain([first], tables)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for table in tables:
-            yield from _conformed(table, schema, name).to_batches()
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return stream_of(schema, (_conformed(table, schema, name) for table in tables))
 
 
 def _computed(tables: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:

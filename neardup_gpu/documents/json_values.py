@@ -186,7 +186,7 @@ def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Co
     kind = target.type
     is_compared = target.metadata is not None and COMPARED in target.metadata
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    if is_compared and pa.types.is_string(kind) and (is_integer or (target.nullable and _is_number(value))):
+    if is_compared and pa.types.is_string(kind) and (is_integer or (target.nullable and isinstance(value, float))):
         value = json.dumps(value)
     if is_compared and not pa.types.is_string(kind) and isinstance(value, str) and value in markers:
         return None
@@ -217,10 +217,6 @@ def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Co
         found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
     problem = f"{where} holds {found}, not {wanted}; correct the line or name another column."
     raise InputError(problem, path=path)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def to_utf8(value: str) -> bytes:

@@ -13,6 +13,7 @@ from neardup_gpu.kernels._cached import cached_property
 
 from ..errors import InputError, NeardupError
 from ..store.uris import brief
+from .batches import stream_of
 
 T = TypeVar("T")
 
@@ -101,14 +102,8 @@ class RayDataset:
 
 
 def _reader(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchReader:
-    """The rows of tables, all with one schema."""
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for table in tables:
-            if table.num_rows:  # a block without rows may lack columns
-                yield from _conformed(table, schema).to_batches()
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    """The rows of tables, all with one schema. A block without rows may lack columns."""
+    return stream_of(schema, (_conformed(table, schema) for table in tables if table.num_rows))
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -132,7 +133,32 @@ class NamedSets(NamedTuple):
         return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(self.names)).cast(pa.string()))
 
 
-class ReferenceSets:
+class DocumentsInOrder(ABC):
+    """Documents of several sources, one source after another."""
+
+    @property
+    @abstractmethod
+    def in_order(self) -> list[Any]:
+        """The sources, in the order of their rows."""
+
+    @property
+    def rewindable(self) -> bool:
+        """Whether all documents can be read more than once."""
+        return all(each.rewindable for each in self.in_order)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents, which may be estimated; None if it is not known."""
+        numbers = [each.num_rows for each in self.in_order]
+        return None if None in numbers else sum(numbers)
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of all files on this machine that are read."""
+        return [path for each in self.in_order for path in each.local_files]
+
+
+class ReferenceSets(DocumentsInOrder):
     """Several reference sets, or one that has a name, as one source of documents: one set after another.
 
     Parameters
@@ -146,7 +172,8 @@ class ReferenceSets:
         self._numbers = dict.fromkeys(sets, 0)  # documents of the last reading
 
     @property
-    def _each(self) -> list[Documents]:
+    def in_order(self) -> list[Documents]:
+        """The documents of each set."""
         return list(self.sets.values())
 
     def named(self, name: str | None) -> Documents:
@@ -168,52 +195,35 @@ class ReferenceSets:
         return NamedSets(tuple(self.sets), tuple(np.cumsum(list(self._numbers.values())).tolist()))
 
     @property
-    def rewindable(self) -> bool:
-        """Whether all documents can be read more than once."""
-        return all(each.rewindable for each in self._each)
-
-    @property
-    def num_rows(self) -> int | None:
-        """Number of documents, which may be estimated; None if it is not known."""
-        numbers = [each.num_rows for each in self._each]
-        known = [number for number in numbers if number is not None]
-        return sum(known) if len(known) == len(numbers) else None
-
-    @property
     def num_files(self) -> int:
         """Number of files of all sets."""
-        return sum(each.num_files for each in self._each)
-
-    @property
-    def local_files(self) -> list[str]:
-        """Paths of all files on this machine."""
-        return [path for each in self._each for path in each.local_files]
+        return sum(each.num_files for each in self.in_order)
 
     @property
     def skipped(self) -> pa.Table | None:
         """Rows that were skipped; None if rows were not to be skipped."""
-        tables = [table for each in self._each if (table := each.skipped) is not None]
+        tables = [table for each in self.in_order if (table := each.skipped) is not None]
         return pa.concat_tables(tables) if tables else None
 
     @property
     def text_columns(self) -> list[str]:
         """The text columns of the set that has most of them."""
-        return max((each.text_columns for each in self._each), key=len)
+        return max((each.text_columns for each in self.in_order), key=len)
 
     @property
     def _id_type(self) -> pa.DataType:
-        return self._each[0]._id_type
+        return self.in_order[0]._id_type
 
     def __getattr__(self, name: str) -> Any:
         if name in ("stripped_pages", "replaced_text", "garbled_text"):
-            return sum(getattr(each, name) for each in self._each)
+            return sum(getattr(each, name) for each in self.in_order)
         raise AttributeError(name)
 
     @property
     def left_out_records(self) -> dict[str, int]:
         """Number of records in the last pass that are not documents, by their kind."""
         found: Counter[str] = Counter()
-        for each in self._each:
+        for each in self.in_order:
             found.update(each.left_out_records)
         return dict(sorted(found.items()))
 
@@ -259,7 +269,7 @@ class ReferenceSets:
             each.check_ids_early(f"{what} {name}")
 
     def _check_plain(self, name: str, parameter: str) -> None:
-        for each in self._each:
+        for each in self.in_order:
             each._check_plain(name, parameter)
 
 

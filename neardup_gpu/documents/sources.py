@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..records import dataclass
-from .references import NamedSets, ReferenceSets, ids_of
+from .references import DocumentsInOrder, NamedSets, ReferenceSets, ids_of
 from .rereading import text_of
 from .stream import Documents
 
 
 @dataclass(frozen=True, eq=False)
-class Sources:
+class Sources(DocumentsInOrder):
     """The documents that a job reads.
 
     Parameters
@@ -40,23 +40,6 @@ class Sources:
     def in_order(self) -> list[Any]:
         """The reference set, if there is one, and then the input: the order of rows in all stages."""
         return [self.documents] if self.reference is None else [self.reference, self.documents]
-
-    @property
-    def rewindable(self) -> bool:
-        """Whether all documents can be read more than once."""
-        return all(each.rewindable for each in self.in_order)
-
-    @property
-    def num_rows(self) -> int | None:
-        """Number of documents, which may be estimated; None if it is not known."""
-        numbers = [each.num_rows for each in self.in_order]
-        known = [number for number in numbers if number is not None]
-        return sum(known) if len(known) == len(numbers) else None
-
-    @property
-    def local_files(self) -> list[str]:
-        """Paths of all files on this machine that are read."""
-        return [path for each in self.in_order for path in each.local_files]
 
     @property
     def paths(self) -> list[str]:

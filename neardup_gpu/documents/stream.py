@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
-from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
@@ -411,7 +410,7 @@ class Documents:
                     make = partial(self._prepared, step, self._readers[number], key_type, types)
                     yield Step(make, step.num_bytes)
 
-        with closing(over_readers(self._readers, steps, _size_of)) as pieces:
+        with closing(over_readers(self._readers, steps, size_of)) as pieces:
             for number, piece in pieces:
                 while at < number:
                     first += passes[at].num_documents + passes[at].skipped.num_rows
@@ -775,10 +774,6 @@ class _ReadPiece(NamedTuple):
     replaced: tuple[int, int]
     extra: list[pa.Array]
     share: float
-
-
-def _size_of(piece: _ReadPiece | Problem) -> int:
-    return 0 if isinstance(piece, Problem) else bytes_of(piece.batch)
 
 
 def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, read_only
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..recipe import Recipe
 from ..records import dataclass
 from ..settings import refuse_unused
 from ..text import boundaries
-from ..text.boundaries import Spans, full, grouped, read_only
+from ..text.boundaries import Spans, full, grouped
 from ..text.token_kinds import open_code
 from ..text.unit_options import Unit
 from .ahead import ahead

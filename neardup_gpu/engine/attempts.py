@@ -124,18 +124,14 @@ class Attempts:
         if self._given_up:
             first, failure = min(self._given_up, key=lambda given_up: given_up[0].place)
             others = len(self._given_up) - 1
+            also = f"; so did {others} other {'task' if others == 1 else 'tasks'}" if others else ""
             raise TaskFailedError(
                 f"{first.task.describe()} failed {ATTEMPTS} times, at last with: {failure.line}"
-                f"{f'; so did {others} other {_tasks(others)}' if others else ''}. What other tasks made is kept for "
-                "the next run"
+                f"{also}. What other tasks made is kept for the next run"
             )
 
     def _wait(self, attempted: Attempted) -> None:
         self._waiting[self._devices and attempted.task.on_device].append(attempted)
-
-
-def _tasks(number: int) -> str:
-    return "task" if number == 1 else "tasks"
 
 
 def attempt(task: Task) -> Outcome:

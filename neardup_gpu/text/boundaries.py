@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data import read_only
 from ..definitions import polynomial
 from ..kernels import tokens
 
@@ -86,13 +87,6 @@ def stay_apart(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 # -------------------------------------------------------------------------------------------------------------- lines
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to: kernels are compiled for the arrays of batches, which are such."""
-    array = array.view()
-    array.flags.writeable = False
-    return array
 
 
 def lines(values: np.ndarray, offsets: np.ndarray) -> Spans:
