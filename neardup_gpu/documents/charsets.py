@@ -65,15 +65,20 @@ def page_as_utf8(page: bytes | str, transport: str | None = None, fallback: str 
         The encoding of a page that says nothing and is not valid UTF-8; windows-1252 unless given.
     """
     if isinstance(page, str):
-        try:
-            return page.encode()
-        except UnicodeEncodeError:  # halves of characters beyond U+FFFF, of which some may belong together
-            return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        return utf8_of(page)
     encoding, mark = _read_byte_order_mark(page)
     encoding = encoding or _from_transport(transport) or _XML_UTF16.get(page[:6])
     if encoding not in UTF16 and page.isascii() and b"\x1b" not in page and b"~{" not in page:
         return page  # the same text in every encoding besides UTF-16
     return _as_utf8(page[mark:], encoding or _from_meta(page) or _from_xml(page), fallback)
+
+
+def utf8_of(text: str) -> bytes:
+    """Return a string in UTF-8, with U+FFFD for lone surrogates, which UTF-8 has no bytes for."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # halves of characters beyond U+FFFF, of which some may belong together
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def text_as_utf8(text: bytes, transport: str | None = None, fallback: str | None = None) -> bytes:

@@ -502,19 +502,13 @@ class JsonLines(InferringReader):
         has_paths = any("." in name for name in schema.names)
         rows = []
         for row, line in enumerate(block.lines.tolist()):
-            value = self._object_or_problem(block, row)
-            if isinstance(value, str):
-                noted.add(value, self.name, first_row + row, line=line)
-                continue
-            where = f"{self.name} line {line}: "
-            if has_paths or isinstance(value, Repeating):
-                names = (repeated_name(value, name) for name in schema.names)
-                if (again := next(filter(None, names), None)) is not None:
-                    problem = f"several members are called {again!r}; remove all but one."
-                    noted.add(where + problem, self.name, first_row + row, line=line)
-                    continue
-            values = []
+            where, values = f"{self.name} line {line}: ", []
             try:
+                value = self._object(block, row)
+                if has_paths or isinstance(value, Repeating):
+                    names = (repeated_name(value, name) for name in schema.names)
+                    if (again := next(filter(None, names), None)) is not None:
+                        raise InputError(f"{where}several members are called {again!r}; remove all but one.")
                 for each, name, what in asked_for:
                     member = nested.value(value, name)
                     found = None if member is nested.NOTHING else member

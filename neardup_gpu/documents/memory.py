@@ -17,6 +17,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step
 from .batches import ReadRows, numbered
+from .charsets import utf8_of
 from .columns import is_text, validated, with_readable_names, without_view_dictionary
 from .contract import WHOLE, Part, Reader
 from .files import File, State, check_relative
@@ -283,7 +284,7 @@ def _strings(texts: Iterable[Any]) -> list[Any]:
         elif value is not None and not isinstance(value, (str, bytes)):
             raise ArgumentTypeError(f"source: entry {i} is of type {type(value).__name__}, not str.")
     if any(isinstance(value, bytes) for value in values):
-        values = [_without_surrogates(value).encode() if isinstance(value, str) else value for value in values]
+        values = [utf8_of(value) if isinstance(value, str) else value for value in values]
     return values
 
 
@@ -326,12 +327,7 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
             texts = _strings(values)  # NaN marks missing texts
         except ArgumentTypeError:
             raise error from None
-    return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in texts])
-
-
-def _without_surrogates(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, which UTF-8 has no bytes for."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return pa.array([utf8_of(value).decode() if isinstance(value, str) else value for value in texts])
 
 
 def _is_column(source: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import checks
 from ..data import Ragged
+from ..documents.charsets import utf8_of
 from ..documents.html import read_page
 from ..documents.reading_options import TREE
 from ..errors import ArgumentTypeError, ParameterError
@@ -166,7 +167,7 @@ class TextSketcher:
             raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
         if self._html:
             return read_page(text, tree=self._html == TREE).text.encode()
-        return text if isinstance(text, bytes) else _encoded(text)
+        return text if isinstance(text, bytes) else utf8_of(text)
 
 
 def _one_row(values: np.ndarray) -> Ragged:
@@ -174,10 +175,3 @@ def _one_row(values: np.ndarray) -> Ragged:
 
 
 _prepared = lru_cache(maxsize=64)(TextSketcher)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # lone surrogates, which UTF-8 has no bytes for
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
