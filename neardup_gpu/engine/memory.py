@@ -156,10 +156,6 @@ PROCESS = 285 << 20
 """Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
 
 
-IN_TASKS = "run it as tasks with --work-dir (workers)"
-"""Advice where a command that can run as tasks needs too much memory in one process."""
-
-
 def check_memory(bound: int | None, held: int, what: str, instead: str) -> None:
     """Raise an error if a process that holds `held` bytes takes more than a bound. Without a bound, accept it.
 

@@ -19,7 +19,7 @@ from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.heap import give_back
-from ..engine.memory import IN_TASKS, check_memory
+from ..engine.memory import check_memory
 from ..engine.settings import Engine
 from ..errors import InputError
 from ..recipe import Recipe
@@ -303,8 +303,7 @@ def corpus_of(
             sizes.append(found.tokens.sizes)
             counts["tokens"] += len(found.tokens.values)
             counts["invalid_utf8"] += found.invalid
-            what = f"more than {count(counts['tokens'], 'token')}"
-            check_memory(memory, 8 * counts["tokens"], what, IN_TASKS)
+            check_memory(memory, 8 * counts["tokens"], f"more than {count(counts['tokens'], 'token')}", "less text")
             if found.last:
                 add(found.batch)
                 seams += [] if found.seams is None else [found.seams]

@@ -16,7 +16,7 @@ from ..data import look_up, ranges
 from ..documents.edits import Cuts
 from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
-from ..engine.memory import IN_TASKS, PROCESS, check_memory
+from ..engine.memory import PROCESS, check_memory
 from ..report import count
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
@@ -168,7 +168,7 @@ def check_windows(
     every = np.sort(hashes)
     number = int(windows[look_up(np.unique(every[1:][every[1:] == every[:-1]]), hashes)[1]].sum())
     what = f"{count(len(tokens), 'token')} with {count(number, 'place')} where a passage may repeat"
-    check_memory(memory, bytes_per_token * len(tokens) + WINDOW_BYTES * number, what, f"a larger length, or {IN_TASKS}")
+    check_memory(memory, bytes_per_token * len(tokens) + WINDOW_BYTES * number, what, "a larger length")
 
 
 def find_windows(
