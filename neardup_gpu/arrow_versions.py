@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,19 @@ def bytes_of(data: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> in
         table = data if isinstance(data, pa.Table | pa.RecordBatch) else pa.table({"": data})
         batches = table.to_batches() if isinstance(table, pa.Table) else [table]
         return sum(map(pa.ipc.get_record_batch_size, batches))
+
+
+def numpy_dtype(kind: pa.DataType) -> np.dtype[Any]:
+    """Return the NumPy type of an Arrow type of bools, integers or floats.
+
+    `to_pandas_dtype` does the same, and needs pandas for it before version 26 of pyarrow.
+    """
+    if pa.types.is_boolean(kind):
+        return np.dtype(bool)
+    if not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+        raise TypeError(f"{kind} is not a type of numbers")
+    letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
 
 
 def has_null_lists() -> bool:

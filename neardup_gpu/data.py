@@ -5,8 +5,9 @@ Their arrays are NumPy's, or CuPy's on a GPU.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import checks
-from .arrow_versions import bytes_of
+from .arrow_versions import bytes_of, numpy_dtype
 from .errors import ArgumentTypeError, ParameterError
 from .records import dataclass
 from .report import count
@@ -418,6 +419,68 @@ def _large_type(kind: pa.DataType) -> pa.DataType | None:
     return pa.large_binary() if pa.types.is_binary(kind) else None
 
 
+def rows_of(data: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
+    """Return rows as objects of Python; see `values_of`."""
+    columns = [values_of(column) for column in data.columns]
+    return (dict(zip(data.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return values as objects of Python, without pandas; times that these cannot be are text.
+
+    Those are times with nanoseconds, for which `to_pylist` of Arrow needs pandas, and times of years beyond 9999.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        return [value for chunk in column.chunks for value in values_of(chunk)]
+    kind = column.type
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*map(values_of, column.flatten()), strict=True) if names else itertools.repeat((), len(column))
+        valid = bools(column.is_valid()).tolist()
+        return [dict(zip(names, row, strict=True)) if here else None for row, here in zip(rows, valid, strict=True)]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        rest = iter(values_of(column.flatten()))  # which has no values of nulls
+        sizes = pc.list_value_length(column).to_pylist()
+        return [None if size is None else list(itertools.islice(rest, size)) for size in sizes]
+    if pa.types.is_dictionary(kind) and pa.types.is_temporal(kind.value_type):
+        return values_of(column.dictionary_decode())
+    if getattr(kind, "unit", None) == "ns":
+        return _of_nanoseconds(column)
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        if not pa.types.is_temporal(kind):
+            raise
+        return _as_text(column)
+    return found
+
+
+def _of_nanoseconds(column: pa.Array) -> list[Any]:
+    """Return times and durations; those that are not whole microseconds as text."""
+    kind, numbers = column.type, numpy_of(column.cast(pa.int64()).fill_null(0))
+    if pa.types.is_timestamp(kind):
+        coarse, end = pa.timestamp("us", kind.tz), len("2000-01-01T00:00:00.000000")
+    elif pa.types.is_time(kind):
+        coarse, end = pa.time64("us"), len("00:00:00.000000")
+    else:
+        coarse, end = pa.duration("us"), 0
+    whole: list[Any] = arrow(numbers // 1000, ~bools(column.is_valid())).cast(coarse).to_pylist()
+    for row in np.flatnonzero(numbers % 1000).tolist():
+        number = int(numbers[row])
+        text = whole[row].isoformat(timespec="microseconds") if end else ""
+        whole[row] = f"{text[:end]}{number % 1000:03}{text[end:]}" if end else f"{number} ns"
+    return whole
+
+
+def _as_text(times: pa.Array) -> list[str | None]:
+    """Return times as text, by ISO 8601."""
+    texts = [None if text is None else text.replace(" ", "T") for text in times.cast(pa.string()).to_pylist()]
+    if getattr(times.type, "tz", None) is None:
+        return texts
+    zoned = (None if text is None else text.replace("Z", "+0000") for text in texts)
+    return [None if text is None else f"{text[:-2]}:{text[-2:]}" for text in zoned]  # +0100 is +01:00
+
+
 def numpy_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """An Arrow array of numbers, bools or fixed-size lists of numbers, without nulls, as a NumPy array.
 
@@ -429,5 +492,5 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
         return bools(column)
     if pa.types.is_fixed_size_list(column.type):
         return numpy_of(column.flatten()).reshape(len(column), column.type.list_size)
-    dtype = np.dtype(column.type.to_pandas_dtype())
+    dtype = numpy_dtype(column.type)
     return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)

@@ -73,7 +73,8 @@ def test_repeated_passages_of_a_corpus(tmp_path):
     pq.write_table(pa.table({"text": texts}), tmp_path / "corpus.parquet")
     found = substrings.run(tmp_path / "corpus.parquet", 20, 1)
     assert (found["covered"], found["removed"], found["no_copy_left"]) == (0.9677, 0.4839, 0.4839)
-    assert found["removed_by_a_second_run"] == 0 and set(found["ns_per_token"]) == set(substrings.STAGES)
+    assert found["removed_by_a_second_run"] == 0
+    assert set(found["ns_per_token"]) == set(found["ns_per_clean_token"]) == {*substrings.STAGES, "all"}
 
 
 def test_the_judge_of_peers(tmp_path):

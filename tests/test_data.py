@@ -1,6 +1,7 @@
 """The two containers are valid once made, and only then."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
+from neardup_gpu.data import rows_of, values_of
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
 from neardup_gpu.stages import Pairs, Ragged
 
@@ -172,3 +174,66 @@ def test_a_command_does_without_pandas(command, tmp_path):
     assert found.returncode == 0, found.stderr
     imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
     assert "pyarrow" in imported and not any(name.startswith("pandas.") for name in imported)
+
+
+NANOSECONDS = [None, 0, 1_000_000_000, 1_700_000_000_123_456_000, 1_700_000_000_123_456_789, -1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (pa.timestamp("ns"), ["2023-11-14T22:13:20.123456789", "1969-12-31T23:59:59.999999999"]),
+        (pa.timestamp("ns", "+01:00"), ["2023-11-14T23:13:20.123456789+01:00", "1970-01-01T00:59:59.999999999+01:00"]),
+        (pa.duration("ns"), ["1700000000123456789 ns", "-1 ns"]),
+    ],
+)
+def test_times_with_nanoseconds_are_text(kind, texts):
+    """Whole microseconds are objects of Python, at any depth."""
+    column = pa.array(NANOSECONDS, pa.int64()).cast(kind)
+    coarse = pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us", kind.tz)
+    expected = [*column[:4].cast(coarse).to_pylist(), *texts]
+    assert values_of(column) == values_of(pa.chunked_array([column])) == expected
+    assert values_of(column.dictionary_encode()) == expected
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 6], pa.int32()), column, mask=pa.array([False, True, False]))
+    assert values_of(lists) == [expected[:2], None, expected[2:]]
+    struct = pa.StructArray.from_arrays([column, pa.array(range(6))], ["a", "b"], mask=pa.array([False] * 5 + [True]))
+    assert values_of(struct[1:]) == [*({"a": expected[i], "b": i} for i in range(1, 5)), None]
+    assert list(rows_of(pa.table({"t": column, "s": struct})))[4] == {"t": texts[0], "s": {"a": texts[0], "b": 4}}
+
+
+def test_values_are_those_of_arrow():
+    """Other values are what Arrow makes of them; times of years beyond 9999 are text."""
+    times = pa.array([0, None, 1_700_000_000_123_456], pa.int64())
+    columns = [pa.array([1, None]), pa.array([[1], None, []]), pa.array([{"a": [{"b": "c"}]}, None, {"a": None}])]
+    columns += [pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), pa.array([b"a"]), pa.array(["a"]).dictionary_encode()]
+    columns += [times.cast(kind) for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us"))]
+    columns += [
+        pa.array([3, None], pa.int64()).cast(pa.time64("us")),
+        pa.array([5, None], pa.int32()).cast(pa.date32()),
+    ]
+    for column in columns:
+        assert values_of(column) == column.to_pylist()
+        assert values_of(column[1:]) == column[1:].to_pylist()
+    late = pa.array([2**38, None], pa.int64()).cast(pa.timestamp("s", "UTC"))
+    assert values_of(late) == ["10680-07-14T06:09:04+00:00", None]
+
+
+def test_commands_write_nanoseconds_without_pandas(tmp_path):
+    """A query shows them, and lines of JSON hold them, in lists and structs as well."""
+    when = pa.array(NANOSECONDS[-2:], pa.int64()).cast(pa.timestamp("ns"))
+    inner = pa.StructArray.from_arrays([when], ["at"])
+    table = pa.table({"id": ["a", "b"], "text": ["a b c d e", "f g h i j"], "when": when, "in": inner})
+    pq.write_table(table, tmp_path / "d.parquet")
+
+    def run(command):
+        code = [sys.executable, "-m", "neardup_gpu", *command.split()]
+        return subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    run("dedup d.parquet --id-column id --text-column text --output-format jsonl -o out")
+    first = json.loads((tmp_path / "out/kept/d.jsonl").read_text().splitlines()[0])
+    assert first["when"] == first["in"]["at"] == "2023-11-14T22:13:20.123456789"
+    run("index create ix --columns when")
+    run("index add ix d.parquet --id-column id --text-column text")
+    found = [json.loads(line) for line in run("index query ix --columns when --json --text a.b.c.d.e").splitlines()]
+    assert found[0]["when"] == "2023-11-14T22:13:20.123456789"
+    assert "20.123456789" in run("index query ix --columns when --text a.b.c.d.e")

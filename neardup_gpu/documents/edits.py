@@ -151,7 +151,7 @@ class Edits:
 
     def columns_of_kept(self) -> dict[str, pa.Array]:
         """Return the values of new columns, among them the seams, of the kept documents alone."""
-        columns = self.columns if self.seams is None else {SEAMS: self.seams}
+        columns = self.columns | ({} if self.seams is None else {SEAMS: self.seams})
         return {name: values.filter(arrow(self.keep)) for name, values in columns.items()}
 
 

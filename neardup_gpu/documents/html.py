@@ -140,13 +140,13 @@ def _tree_text(page: bytes) -> str:
     return "" if tree.root is None else _in_paragraphs(tree.root.text())
 
 
-_PARAGRAPH = "\ufdd0"
-"""It stands where the tag of a block was. Unicode keeps this code point for such uses."""
+_PARAGRAPH = "\ufdd0\ufdd1"
+"""It stands where the tag of a block was. Unicode keeps these two code points for such uses."""
 
 
 def _in_paragraphs(text: str) -> str:
     """Return text with newlines in place of `_PARAGRAPH`: two if the text before it ends without one."""
-    return re.sub(rf"(?<=[^\n{_PARAGRAPH}]){_PARAGRAPH}", "\n\n", text).replace(_PARAGRAPH, "\n")
+    return re.sub(rf"(?<=[^\n\ufdd1]){_PARAGRAPH}", "\n\n", text).replace(_PARAGRAPH, "\n")
 
 
 @cache

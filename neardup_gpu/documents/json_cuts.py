@@ -57,19 +57,20 @@ def with_members(block: Block, columns: dict[str, pa.Array]) -> Block:
 
     A null replaces a member, and is left out where there is none.
     """
-    data, edits = block.data, list[tuple[int, int, bytes]]()
-    for name, column in columns.items():
-        label = as_json(name)
-        for row, value in enumerate(column.to_pylist()):
-            start, stop = int(block.starts[row]), int(block.ends[row])
-            line, written = data[start:stop], as_json(value)
-            begin, end = _members(line).get(name, (0, 0)) if label in line or b"\\u" in line else (0, 0)
-            if end:
-                edits.append((start + begin, start + end, written))
+    edits, labels = list[tuple[int, int, bytes]](), [(name, as_json(name)) for name in columns]
+    for row, values in enumerate(zip(*(column.to_pylist() for column in columns.values()), strict=True)):
+        start, line, added = int(block.starts[row]), block.row(row), list[bytes]()
+        there = _members(line) if b"\\u" in line or any(label in line for _, label in labels) else {}
+        for (name, label), value in zip(labels, values, strict=True):
+            if name in there:
+                begin, end = there[name]
+                edits.append((start + begin, start + end, as_json(value)))
             elif value is not None:
-                before = line[:-1].rstrip()
-                end, comma = start + len(before), b"," if len(before) > 1 else b""
-                edits.append((end, end, comma + label + b":" + written))
+                added.append(label + b":" + as_json(value))
+        if added:
+            before = line[:-1].rstrip()
+            end = start + len(before)
+            edits.append((end, end, b"," * (not before.endswith(b"{")) + b",".join(added)))
     return _edited(block, edits)
 
 

@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow, numpy_of
+from ..data import Ragged, arrow, numpy_of, rows_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
-from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged, spans_of
 from .columns import MARK_COLUMNS, SEAMS, decoded, holds_floats, is_binary, is_integers, is_string, is_view, plain_type
@@ -600,35 +599,10 @@ def _packed(file: Any, kind: str) -> Any:
 def _as_lines(piece: pa.RecordBatch) -> bytes:
     """Return rows as lines of JSON."""
     dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
-    rows = _rows(piece)
+    rows: Iterable[Any] = rows_of(piece)
     if any(map(holds_floats, piece.schema.types)):
         rows = map(_finite, rows)
     return "".join(f"{dumps(row)}\n" for row in rows).encode()
-
-
-def _rows(batch: pa.RecordBatch) -> Iterable[dict[str, Any]]:
-    """The rows as objects of Python; times that these cannot be are strings."""
-    try:
-        return batch.to_pylist()
-    except (OverflowError, ValueError):  # years beyond 9999; nanoseconds, which are objects of pandas
-        columns = [_values(column, name) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
-        return (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
-
-
-def _values(column: pa.Array, name: str) -> list[Any]:
-    try:
-        return column.to_pylist()
-    except (OverflowError, ValueError) as error:
-        if not pa.types.is_temporal(column.type):
-            raise InputError(
-                f"column {name!r} of type {column.type} holds what cannot be written as JSON lines ({brief(error)}); "
-                "write Parquet with output_format='parquet'."
-            ) from None
-    texts = [None if text is None else text.replace(" ", "T") for text in column.cast(pa.string()).to_pylist()]
-    if getattr(column.type, "tz", None) is None:
-        return texts
-    zoned = (None if text is None else text.replace("Z", "+0000") for text in texts)
-    return [None if text is None else f"{text[:-2]}:{text[-2:]}" for text in zoned]  # +0100 is +01:00
 
 
 def _plain(value: Any) -> Any:

@@ -61,8 +61,9 @@ class Writing:
         0 for the exact method and containment, which miss no pair. It has no effect if nothing is verified.
     counts : bool, default False
         Add the columns `copies` and `near` to the table of documents and to kept/: how many documents were removed for
-        a kept one, those of the same words (or bytes, or key), and others. They are null for removed documents. Rows
-        are written anew, in Parquet if their own format takes no new columns. Not with a unit.
+        a kept one, those of the same words (or bytes, or key), and others. They are null for removed documents.
+        Lines of JSON get two more members; other rows are written anew, in Parquet if their own format takes no new
+        columns. Not with a unit.
     shared : bool, default False
         Add the column `shared` to the table of pairs: the number of shingles that both documents have, by which a pair
         was decided. Not with weights, common shingles that are left out, or where nothing is verified.

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from ..data import rows_of
 from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..errors import InputError
@@ -67,7 +68,7 @@ class ServedIndex:
         texts, options = self._asked(body)
         found = self.reader.refresh().query(texts, **options)
         answers: list[dict[str, Any]] = [{"matches": [], "notes": []} for _ in body.documents or [body.text]]
-        for match in found.to_pylist():
+        for match in rows_of(found):
             answers[match.pop("query_id")]["matches"].append(match)
         notes: list[dict[str, Any]] = []
         for note in notes_of(found):
@@ -97,7 +98,7 @@ class ServedIndex:
 
     def explanation(self, id: str) -> dict[str, Any]:
         """Return the decision about a document, and its columns."""
-        found = self.reader.refresh().explain([self.id_of(id)]).to_pylist()
+        found = list(rows_of(self.reader.refresh().explain([self.id_of(id)])))
         if not found:
             raise HTTPException(404, f"id {id!r} is not in the index")
         return found[0]

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..arrow_versions import bytes_of
+from ..arrow_versions import bytes_of, numpy_dtype
 from ..data import arrow, numpy_of
 from ..errors import DamagedError, ParameterError
 from ..records import dataclass
@@ -633,7 +633,7 @@ def _shape(kind: pa.DataType) -> tuple[int, ...] | None:
 
 def _dtype(kind: pa.DataType) -> np.dtype:
     """The dtype of a NumPy array for a type that has one."""
-    return np.dtype((kind.value_type if pa.types.is_fixed_size_list(kind) else kind).to_pandas_dtype())
+    return numpy_dtype(kind.value_type if pa.types.is_fixed_size_list(kind) else kind)
 
 
 def _column(field: pa.Field, values: Any, n: int) -> Any:

@@ -255,22 +255,25 @@ written = st.recursive(
 names = st.one_of(st.just("seams"), st.text('sea"\\{:, ', max_size=5))
 
 
-@given(
-    st.lists(st.tuples(st.dictionaries(names, written), st.booleans(), st.sampled_from(["", " "])), min_size=1),
-    st.data(),
-)
+blanks = st.sampled_from(["", " "])
+values_to_add = st.one_of(st.none(), st.text('a"\\ \u00e9', max_size=4))
+
+
+@given(st.lists(st.tuples(st.dictionaries(names, written), st.booleans(), blanks, blanks), min_size=1), st.data())
 def test_new_members_are_those_of_python(rows, data):
-    """A new member replaces one of its name, in place, or becomes the last; all other bytes stay."""
+    """New members replace those of their names, in place, or become the last ones; all other bytes stay."""
     lines = [
-        json.dumps(row, ensure_ascii=ascii, separators=(f"{space},", f":{space}"))[:-1] + space + "}" + space
-        for row, ascii, space in rows
+        begin + json.dumps(row, ensure_ascii=ascii, separators=(f"{blank},", f":{blank}"))[:-1] + blank + "}" + blank
+        for row, ascii, begin, blank in rows
     ]
     block = Block.of("\n".join(lines).encode(), 1, {})
-    values = [data.draw(st.one_of(st.none(), st.text('a"\\ \u00e9', max_size=4))) for _ in rows]
-    found = with_members(block, {"seams": pa.array(values, pa.string())})
-    for number, ((row, _, _), value) in enumerate(zip(rows, values, strict=True)):
-        line = found.row(number).decode()
-        expected = row if value is None and "seams" not in row else row | {"seams": value}
+    columns = {name: [data.draw(values_to_add) for _ in rows] for name in ("seams", "e")}
+    found = with_members(block, {name: pa.array(values, pa.string()) for name, values in columns.items()})
+    for number, (row, *_) in enumerate(rows):
+        line, expected = found.row(number).decode(), dict(row)
+        for name, values in columns.items():
+            if values[number] is not None or name in row:
+                expected[name] = values[number]
         assert list(json.loads(line).items()) == list(expected.items())
-        if value is None and "seams" not in row:
+        if expected == row and "seams" not in row and "e" not in row:
             assert line == lines[number].rstrip()

@@ -100,6 +100,7 @@ def query(
     engine: EngineFlags = None,
 ) -> None:
     """Find the documents of an index that resemble a text, or each of many, or that contain it: the best first."""
+    from ...data import rows_of
     from ...definitions import METADATA_KEY
     from ...index import Index, notes_of
 
@@ -127,7 +128,7 @@ def query(
         _say_notes(notes)
     if shown.output is None:
         if shown.json:
-            for match in found.to_pylist():
+            for match in rows_of(found):
                 say_json(match)
             say_json({"status": "done", "output": None, "matches": len(found), "notes": notes})
         elif not shown.quiet:
@@ -197,7 +198,9 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
 
 def _say_rows(found: pa.Table, names: list[str]) -> None:
     """Print some columns of a table."""
-    rows = found.select(names).to_pylist()
+    from ...data import rows_of
+
+    rows = rows_of(found.select(names))
     say(padded_lines([names, *([_shown(row[name]) for name in names] for row in rows)]))
 
 
