@@ -130,9 +130,17 @@ def test_an_error_of_a_merge_is_raised(fault, index, monkeypatch) -> None:
         same_as_dedup(index, BASE | {"e": "else", "f": "else"})
 
 
-def test_a_merge_is_given_up_where_adding_fails(index, held) -> None:
+def test_a_merge_is_given_up_where_adding_fails(index, held, monkeypatch) -> None:
     goes, threads = held
     folder, texts = index.folder, [f"text {i}" for i in range(9)]
+
+    def wait_for_merge() -> None:
+        for _ in range(1000):
+            if threads:
+                return
+            goes.wait(0.01)
+
+    at_commit(monkeypatch, 2, wait_for_merge)
     with pytest.raises(nd.errors.InputError, match="'d0' is in the index already"):
         index.add(table([*(f"e{i}" for i in range(8)), "d0"], texts), id_column="id", commit_every=3)
     assert threads and len(index) == 27 and not any(each.name.startswith("neardup-m") for each in threading.enumerate())
