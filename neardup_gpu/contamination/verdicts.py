@@ -150,7 +150,7 @@ def hits_table(items: EvaluationItems, listed: list[BatchHits], id_type: pa.Data
             "share_of_item": arrow(hits.length / items.targets.size[hits.target]),
         }
         parts.append(pa.table(columns))
-    return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    return pa.concat_tables(parts, promote_options="permissive")
 
 
 def named(items: EvaluationItems, targets: np.ndarray) -> dict[str, pa.Array]:
