@@ -10,7 +10,7 @@ repeated passages and runs again over what it wrote, which has to remove nothing
 - no copy left: covered and not removed. A tool that removes every repeat loses these tokens.
 
 Times are in nanoseconds per token, by stage and from the beginning of the job to its end, with the writing of kept/.
-Those of the second run are times of clean text, of which nothing repeats.
+The second run gives those of clean text, where nothing repeats.
 """
 
 from __future__ import annotations

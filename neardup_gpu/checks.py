@@ -277,7 +277,7 @@ def array(
         if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
             import numpy as np
 
-            found = np.array(value, object)  # not the floats that NumPy makes of integers of which some need 64 bits
+            found = np.array(value, object)  # NumPy would make floats of integers if some need 64 bits
         found = _exactly(found, wanted, refused)
     if listed and found.shape == (0,) and len(shape) > 1:  # an empty list has no columns
         found = found.reshape(0, *(length or 0 for length in shape[1:]))

@@ -433,26 +433,37 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if isinstance(column, pa.ChunkedArray):
         return [value for chunk in column.chunks for value in values_of(chunk)]
     kind = column.type
+    if not _holds_times(kind):
+        found: list[Any] = column.to_pylist()
+        return found
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
-        rows = zip(*map(values_of, column.flatten()), strict=True) if names else itertools.repeat((), len(column))
+        rows = zip(*map(values_of, column.flatten()), strict=True)
         valid = bools(column.is_valid()).tolist()
         return [dict(zip(names, row, strict=True)) if here else None for row, here in zip(rows, valid, strict=True)]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         rest = iter(values_of(column.flatten()))  # which has no values of nulls
         sizes = pc.list_value_length(column).to_pylist()
         return [None if size is None else list(itertools.islice(rest, size)) for size in sizes]
-    if pa.types.is_dictionary(kind) and pa.types.is_temporal(kind.value_type):
+    if pa.types.is_dictionary(kind):
         return values_of(column.dictionary_decode())
     if getattr(kind, "unit", None) == "ns":
         return _of_nanoseconds(column)
     try:
-        found: list[Any] = column.to_pylist()
+        found = column.to_pylist()
     except (OverflowError, ValueError):
-        if not pa.types.is_temporal(kind):
-            raise
-        return _as_text(column)
+        found = _as_text(column)
     return found
+
+
+def _holds_times(kind: pa.DataType) -> bool:
+    """Return whether values of a type are times or durations, or lists, structs or dictionaries of such."""
+    if pa.types.is_dictionary(kind):
+        return _holds_times(kind.value_type)
+    nested = pa.types.is_struct, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    if any(is_of(kind) for is_of in nested):
+        return any(_holds_times(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pa.types.is_temporal(kind))
 
 
 def _of_nanoseconds(column: pa.Array) -> list[Any]:

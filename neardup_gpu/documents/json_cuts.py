@@ -81,6 +81,8 @@ def as_json(value: Any) -> bytes:
 
 def _edited(block: Block, edits: list[tuple[int, int, bytes]]) -> Block:
     """Return the rows of a block with some bytes replaced: each edit is a begin, an end, and what comes between."""
+    if not edits:
+        return block
     parts, last = [], 0
     for begin, end, value in sorted(edits, key=itemgetter(0)):
         parts += [block.data[last:begin], value]
