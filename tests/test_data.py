@@ -201,6 +201,10 @@ def test_times_with_nanoseconds_are_text(kind, texts):
     assert list(rows_of(pa.table({"t": column, "s": struct})))[4] == {"t": texts[0], "s": {"a": texts[0], "b": 4}}
 
 
+def test_few_nanoseconds_have_nine_digits():
+    assert values_of(pa.array([1_000_000_005], pa.int64()).cast(pa.time64("ns"))) == ["00:00:01.000000005"]
+
+
 def test_values_are_those_of_arrow():
     """Other values are what Arrow makes of them; times of years beyond 9999 are text."""
     times = pa.array([0, None, 1_700_000_000_123_456], pa.int64())

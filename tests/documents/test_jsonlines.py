@@ -277,3 +277,8 @@ def test_new_members_are_those_of_python(rows, data):
         assert list(json.loads(line).items()) == list(expected.items())
         if expected == row and "seams" not in row and "e" not in row:
             assert line == lines[number].rstrip()
+
+
+def test_a_member_is_found_however_its_name_is_written():
+    block = Block.of(b'{"se\\u0061ms": "1", "a": 2}\n', 1, {})
+    assert with_members(block, {"seams": pa.array(["3"])}).data == b'{"se\\u0061ms": "3", "a": 2}\n'

@@ -20,7 +20,7 @@ from neardup_gpu.engine import choice, memory as engine_memory
 from neardup_gpu.engine.choice import resolve
 from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.engine.memory import batch_bytes, parse_size
-from neardup_gpu.engine.pieces import Numbers, Span, spans
+from neardup_gpu.engine.pieces import Numbers, Span, runs_within, spans
 from neardup_gpu.engine.settings import for_text
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
@@ -576,3 +576,10 @@ def test_out_of_memory_is_told_from_other_errors():
     assert launch.out_of_memory(numba_error)
     assert not launch.out_of_memory(CudaError(700, "cudaErrorIllegalAddress"))
     assert not launch.out_of_memory(ValueError())
+
+
+def test_runs_hold_at_most_what_they_may():
+    """A run ends where the next row would not fit; a row that is too large is a run."""
+    sizes = [3, 2, 0, 5, 9, 1, 1]
+    assert list(runs_within(np.cumsum([0, *sizes]), 5)) == [(0, 3), (3, 4), (4, 5), (5, 7)]
+    assert list(runs_within(np.zeros(1, np.int64), 5)) == []
