@@ -24,6 +24,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
@@ -482,5 +483,55 @@ _LITTLE = 1 << 16
 
 _MUCH = 1 << 18
 """Number of elements that a run has at most, unless it is one row: threads hear of interrupts between runs."""
+
+# ------------------------------------------------------------------------------------------------ large arrays
+
+
+class LargeArrays:
+    """The maker of the arrays that grow with the text. This one leaves all in memory, wherever they are."""
+
+    def empty(self, size: int, dtype: Any) -> np.ndarray:
+        """Return an array without values."""
+        return np.empty(size, dtype)
+
+    def held(self, array: np.ndarray) -> np.ndarray:
+        """Return an array that stays for long: itself, or a copy elsewhere."""
+        return array
+
+
+_IN_MEMORY = LargeArrays()
+_maker: ContextVar[LargeArrays] = ContextVar("large arrays")
+
+
+@contextlib.contextmanager
+def large_arrays_by(maker: LargeArrays) -> Iterator[None]:
+    """Let `maker` make the large arrays in the block."""
+    token = _maker.set(maker)
+    try:
+        yield
+    finally:
+        _maker.reset(token)
+
+
+def large(size: int, dtype: Any) -> np.ndarray:
+    """Return an array without values that grows with the text; see `large_arrays_by`."""
+    return _maker.get(_IN_MEMORY).empty(size, dtype)
+
+
+def held(array: np.ndarray) -> np.ndarray:
+    """Return an array that grows with the text and stays for long: itself, or a copy; see `large_arrays_by`."""
+    return _maker.get(_IN_MEMORY).held(array)
+
+
+def joined(arrays: list[np.ndarray]) -> np.ndarray:
+    """Join arrays of one type into a large one, and empty the list, so that they become free one by one."""
+    end = sum(map(len, arrays))
+    found = large(end, arrays[-1].dtype if arrays else np.int64)
+    while arrays:
+        last = arrays.pop()
+        found[end - len(last) : end] = last
+        end -= len(last)
+    return found
+
 
 # --------------------------------------------------------------------------------------------------- compiling

@@ -7,7 +7,7 @@ Cost: one copy of the gathered rows.
 
 import numpy as np
 
-from ._cpu import parallel, shares
+from ._cpu import large, parallel, shares
 from ._launch import array_module, cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of
 
 
@@ -58,7 +58,7 @@ def cpu(values, offsets, rows):
 
 def _copied(values, starts, new_offsets):
     """The values of rows that begin at `starts` and are as long as `new_offsets` says, in host memory."""
-    gathered = np.empty(new_offsets[-1], np.uint64)
+    gathered = large(int(new_offsets[-1]), np.uint64)
     bounds = shares(new_offsets)
     _copy_rows(len(bounds) - 1, values, starts, new_offsets, bounds, gathered)
     return gathered, new_offsets

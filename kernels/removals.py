@@ -19,7 +19,7 @@ Memory: 100 bytes for each window.
 
 import numpy as np
 
-from ._cpu import Rare, jit
+from ._cpu import Rare, jit, large
 from ._launch import cuda, kernel, namespace, on_device, to_host
 from ._search import lower_bound
 from ._sort import order_of
@@ -113,7 +113,8 @@ def cpu(stretches, length, copies, fixed):
     """Find what `reference` finds, in one pass over the windows."""
     _, classes, sizes = stretches = tuple(map(np.ascontiguousarray, stretches))
     several = int((classes + sizes).max(initial=0))
-    sources, whole = np.full(several, -1, np.int64), np.zeros(several if copies > 1 else 0, np.int64)
+    sources, whole = large(several, np.int64), large(several if copies > 1 else 0, np.int64)
+    sources[:], whole[:] = -1, 0
     return tuple(_decide(stretches, (length, copies, fixed), (sources, whole)))
 
 

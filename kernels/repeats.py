@@ -17,7 +17,8 @@ hash and then token by token (theorem 2). So neither k nor the hash changes what
 
 Cost: a token takes two products and a sorted word for each of 2 / (w + 1) seeds. A surviving window takes two products
 and a look into a table that lies in the cache; if it continues the match of the window before it, one comparison.
-Memory: 24 bytes for a seed and 8 for a surviving window.
+Memory: 32 bytes for a seed, where the caller puts large arrays (`_cpu.large_arrays_by`), 24 for a run of windows, and 8
+for each surviving window of `SEEDS_AT_ONCE` seeds.
 On a GPU there are no seeds: all windows are hashed and sorted. A window takes about ten products and its share of the
 sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 """
@@ -25,13 +26,20 @@ sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 import numpy as np
 
 from ._buckets import sort_by_key
-from ._cpu import Rare, jit, num_threads, parallel, shares
+from ._cpu import Rare, held, jit, joined, large, num_threads, parallel, shares
 from ._launch import Device, array_module, cuda, kernel, namespace, on_device
+from ._search import upper_bound
 from ._sort import order_of
 from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
 """The base of the rolling hash, odd."""
+
+SEEDS_AT_ONCE = 1 << 17
+"""Seeds whose windows are looked up at a time, about, where there are more."""
+
+RUNS_AT_ONCE = 1 << 20
+"""Runs of windows that are brought into the order of their places at a time, about."""
 
 _SLOTS = 1 << 12
 """The entries of a hash table that is not made anew for each group of seeds."""
@@ -178,7 +186,9 @@ def _place(window, owner, seeds):
     least=256,
 )
 def _classify(begin, end, tokens, seeds, groups, sizes, firsts):
-    """Write the first window that is equal to each one, or -1 if no other is; windows count by seed, seeds by place.
+    """Write the place of the first window that is equal to each one, or -1 if no other is.
+
+    Windows count by seed, seeds by place.
 
     Equal windows have seeds of equal hashes, which are a group. The windows of a group that are equal to none before
     them lie in a hash table. A window that follows one that was equal to another is compared with the next one there.
@@ -228,7 +238,7 @@ def _classify(begin, end, tokens, seeds, groups, sizes, firsts):
                     firsts[at] = -1
                 else:
                     if firsts[other] < 0:
-                        firsts[other] = other
+                        firsts[other] = _place(other, owner, seeds)
                     firsts[at] = firsts[other]
                 at += 1
                 if 2 * used > size:  # the table is half full, so it is made twice as large
@@ -249,43 +259,56 @@ def _classify(begin, end, tokens, seeds, groups, sizes, firsts):
                             hashes[slot], entries[slot], owners[slot] = old[item], former[item], its[item]
 
 
-@jit(Rare("int64[::1]"))
-def _number_classes(firsts):
-    """Replace the first window that is equal to each one by the number of its class."""
-    number = np.int64(0)
-    for at in range(len(firsts)):
-        first = firsts[at]
-        if first == at:
-            firsts[at] = number
-            number += 1
-        elif first >= 0:
-            firsts[at] = firsts[first]
-
-
 @jit(Rare("(int64[::1], int64[::1]), int64[::1], int64[::1], int64[:, ::1]"))
-def _join(seeds, offsets, classes, stretches):
-    """Return the number of stretches of windows, which have the class -1 if they are not repeated; write them if there
-    is room."""
+def _join(seeds, offsets, firsts, runs):
+    """Return the number of runs of windows of one row that follow one another, and whose first equal windows do.
+
+    Write the place, the first equal window and the number of windows of each run if there is room.
+    """
     places, ends = seeds
     found, row, at = np.int64(-1), np.int64(0), np.int64(0)
-    place, number, size = np.int64(-1), np.int64(-1), np.int64(0)  # after the last window of the last stretch
+    place, first, size = np.int64(-1), np.int64(-1), np.int64(0)  # after the last window of the last run
     for seed in range(len(places)):
         i = places[seed]
         while offsets[row + 1] <= i:
             row += 1
             place = np.int64(-1)
         while at < ends[seed]:
-            if classes[at] >= 0:
-                if i != place or classes[at] != number:
+            if firsts[at] >= 0:
+                if i != place or firsts[at] != first:
                     found, size = found + 1, np.int64(0)
-                    if stretches.shape[1] > 0:
-                        stretches[0, found], stretches[1, found] = i, classes[at]
+                    if runs.shape[1] > 0:
+                        runs[0, found], runs[1, found] = i, firsts[at]
                 size += 1
-                if stretches.shape[1] > 0:
-                    stretches[2, found] = size
-                place, number = i + 1, classes[at] + 1
+                if runs.shape[1] > 0:
+                    runs[2, found] = size
+                place, first = i + 1, firsts[at] + 1
             at += 1
             i += 1
+    return found + 1
+
+
+@jit(Rare("int64[:, ::1], (int64[::1], int64[::1]), int64[::1]"))
+def _number(runs, heads, offsets):
+    """Replace runs by stretches, and return their number. Heads are the runs of first windows: places and classes."""
+    places, classes = heads
+    found, head, row = np.int64(-1), np.int64(0), np.int64(0)
+    for i in range(runs.shape[1]):
+        place, first, size = runs[0, i], runs[1, i], runs[2, i]
+        if first < places[head] or (head + 1 < len(places) and first >= places[head + 1]):
+            head += 1  # runs that follow one another often repeat others that do
+            if head == len(places) or first < places[head] or (head + 1 < len(places) and first >= places[head + 1]):
+                head = upper_bound(places, np.int64(0), np.int64(len(places)), first) - 1
+        number = classes[head] + first - places[head]
+        is_new = found < 0 or place != runs[0, found] + runs[2, found] or number != runs[1, found] + runs[2, found]
+        while offsets[row + 1] <= place:
+            row += 1
+            is_new = True
+        if is_new:
+            found += 1
+            runs[0, found], runs[1, found], runs[2, found] = place, number, size
+        else:
+            runs[2, found] += size
     return found + 1
 
 
@@ -316,28 +339,85 @@ def seeds(tokens, offsets, length, k):
         _choose(len(counts), tokens, own, some - some[0], sizes, (windows, hashes, numbers), counts)
         for begin, count in zip(rows[start:], counts.tolist(), strict=False):
             part = slice(begin - first, begin - first + count)
-            found.append([array[part].copy() for array in (windows, hashes, numbers)])
-    return tuple(map(np.concatenate, zip(*found, strict=True)))
+            found.append([held(array[part].copy()) for array in (windows, hashes, numbers)])
+    return tuple(joined(list(arrays)) for arrays in zip(*found, strict=True))
 
 
-def cpu(tokens, offsets, length, k):
-    """Find what `reference` finds, by seeds. Each thread takes the seeds of some hashes."""
-    tokens, offsets = np.ascontiguousarray(tokens), np.ascontiguousarray(offsets)
-    places, hashes, numbers = seeds(tokens, offsets, length, k)
+@jit(Rare("uint64[::1], uint64, int64[::1], int64[::1]"))
+def _divide(hashes, last, ends, order):
+    """Write the seeds by the last bits of their hashes, seeds of equal ones by place; `ends` begins with the begins."""
+    for seed in range(len(hashes)):
+        part = np.int64(hashes[seed] & last)  # the first bits of the least of several hashes are mostly 0
+        order[ends[part]] = seed
+        ends[part] += 1
+
+
+def _parts(hashes):
+    """Yield the seeds of some hashes at a time, by place."""
+    bits = max(0, max(len(hashes) - 1, 0).bit_length() - SEEDS_AT_ONCE.bit_length() + 1)
+    if bits == 0:
+        yield slice(None)
+        return
+    last = (1 << bits) - 1
+    ends = np.zeros(last + 2, np.int64)
+    for some in range(0, len(hashes), SEEDS_AT_ONCE):
+        part = (hashes[some : some + SEEDS_AT_ONCE] & np.uint64(last)).astype(np.int64)
+        ends[1:] += np.bincount(part, minlength=last + 1)
+    bounds, order = np.cumsum(ends), large(len(hashes), np.int64)
+    _divide(hashes, np.uint64(last), bounds[:-1].copy(), order)
+    for begin, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False):
+        yield order[begin:end]
+
+
+def _runs(tokens, offsets, places, hashes, numbers, length):
+    """Return the runs of windows of some seeds: their places, first equal windows and numbers of windows."""
     order, bounds = _groups(hashes)
     chosen = np.sort(order)
     places, numbers = places[chosen], numbers[chosen]
     order, ends = np.searchsorted(chosen, order), np.cumsum(numbers)
-    firsts = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-    sizes = (length, np.uint64(FACTOR))
-    _classify(len(bounds) - 1, tokens, (places, numbers, ends), (order, bounds), sizes, firsts)
-    _number_classes(firsts)
-    stretches = np.empty((3, 0), np.int64)
-    number = _join((places, ends), offsets, firsts, stretches)
+    firsts = large(int(ends[-1]) if len(ends) else 0, np.int64)
+    _classify(len(bounds) - 1, tokens, (places, numbers, ends), (order, bounds), (length, np.uint64(FACTOR)), firsts)
+    runs = np.empty((3, 0), np.int64)
+    number = _join((places, ends), offsets, firsts, runs)
     if number:
-        stretches = np.empty((3, number), np.int64)
-        _join((places, ends), offsets, firsts, stretches)
-    return tuple(stretches)
+        runs = np.empty((3, number), np.int64)
+        _join((places, ends), offsets, firsts, runs)
+    return tuple(map(held, runs))
+
+
+def _by_place(parts, offsets):
+    """Yield the runs of some rows at a time, by place, and the offsets of these rows."""
+    if len(parts) == 1:
+        yield np.stack(parts[0]), offsets
+        return
+    pieces = 1 + sum(len(part[0]) for part in parts) // RUNS_AT_ONCE
+    targets = np.linspace(offsets[0], offsets[-1], pieces + 1).astype(np.int64)
+    rows = np.unique(np.searchsorted(offsets, targets))
+    bounds = [np.searchsorted(part[0], offsets[rows]).tolist() for part in parts]
+    for piece, (row, end) in enumerate(zip(rows.tolist(), rows[1:].tolist(), strict=False)):
+        some = [
+            np.stack([array[its[piece] : its[piece + 1]] for array in part])
+            for part, its in zip(parts, bounds, strict=True)
+        ]
+        runs = np.concatenate(some, axis=1)
+        yield np.take(runs, np.argsort(runs[0], kind="stable"), axis=1), offsets[row : end + 1]
+
+
+def cpu(tokens, offsets, length, k):
+    """Find what `reference` finds, by seeds: those of some hashes at a time, which threads divide by hash."""
+    tokens, offsets = np.ascontiguousarray(tokens), np.ascontiguousarray(offsets)
+    places, hashes, numbers = seeds(tokens, offsets, length, k)
+    parts = [_runs(tokens, offsets, places[some], hashes[some], numbers[some], length) for some in _parts(hashes)]
+    del places, hashes, numbers
+    firsts = [tuple(map(held, runs[::2, runs[0] == runs[1]])) for runs, _ in _by_place(parts, offsets)]
+    heads, sizes = (joined(list(arrays)) for arrays in zip(*firsts, strict=True))
+    del firsts
+    classes, found = np.cumsum(sizes, out=large(len(sizes), np.int64)), [np.empty((3, 0), np.int64)]
+    classes -= sizes
+    for runs, rows in _by_place(parts, offsets):
+        if runs.shape[1]:
+            found.append(runs[:, : _number(runs, (heads, classes), rows)].copy())
+    return tuple(np.concatenate(found, axis=1))
 
 
 # --------------------------------------------------------------------------------------------------------- on a device

@@ -329,7 +329,7 @@ class SearchBound:
     """A limit on the memory of a search."""
 
     memory: str | None = setting(
-        None, "Stop before this process needs more memory, such as 2GB, and say how much it needs.", metavar="SIZE"
+        None, "Memory of this process, such as 2GB. A search that needs more works on files.", metavar="SIZE"
     )
 
 
@@ -337,4 +337,4 @@ ReadingFlags: Any = flags(DOCUMENTS, Reading)
 JsonFlags: Any = flags(OUTPUT, Json)
 PairsFlags: Any = flags(OUTPUT, PairsFile)
 EngineFlags: Any = flags(RUNNING, Engine, without=("temp_dir", "max_comparisons"))
-SearchFlags: Any = flags(RUNNING, Engine, SearchBound, without=("temp_dir", "max_comparisons"))
+SearchFlags: Any = flags(RUNNING, Engine, SearchBound, without=("max_comparisons",))

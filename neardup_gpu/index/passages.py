@@ -63,7 +63,7 @@ def shared_passages(opened: Opened, documents: Documents, settings: PassageSetti
         clock = Clock(None)
         recipe, sources = token_recipe(settings.tokens, settings.length), Sources(documents)
         reader = TokenReader.of(recipe, opened.engine, runtime, clock)
-        read = _ReadInIndex(sources, [columns], reader, None, manifest, snapshot, types, settings.length)
+        read = _ReadInIndex(sources, [columns], reader, manifest, snapshot, types, settings.length)
         found = PassageSearch(sources, settings, None, read, runtime.backend, clock).run()
     assert found.sources is not None
     found.report["sources"] = {"index": str(opened.folder)}

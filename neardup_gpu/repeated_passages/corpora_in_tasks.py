@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels._cpu import held
+
 from ..data import Ragged, arrow, numpy_of, one_array
 from ..documents.batches import one_integer_type
 from ..documents.compared import one_order
@@ -138,7 +140,7 @@ def load_corpus(place: Place, number: int, facts: dict[str, Any], *, with_tokens
     """Return the corpus of a slice, of whose reading the facts are known; without tokens, it has their offsets."""
     tokens = np.empty(0, np.uint64)
     if with_tokens:
-        tokens = load(place, file_name("read", number, "tokens"), TOKENS)["token"]
+        tokens = held(load(place, file_name("read", number, "tokens"), TOKENS)["token"])
     tables = tables_of(place, [file_name("read", number, "corpus")], 0)
     documents, bars, seams, columns, words, values = tables
     sizes, num_seams = numpy_of(documents["size"]), numpy_of(documents["seams"])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._cpu import held, large
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, large_enough
@@ -19,11 +20,9 @@ from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.heap import give_back
-from ..engine.memory import check_memory
 from ..engine.settings import Engine
 from ..errors import InputError
 from ..recipe import Recipe
-from ..report import count
 from ..results.by_value import FILE, as_text, check_by
 from ..stages import count_tokens
 from ..stages.conditions import group_words
@@ -200,7 +199,10 @@ def joined_tokens(parts: list[TokenCorpus]) -> TokenCorpus:
     before = np.cumsum([0, *(len(part.tokens.values) for part in parts)]).tolist()
     stretches = [part.stretches for part in parts if part.stretches is not None]
     return parts[0]._replace(
-        tokens=Ragged._joined([part.tokens for part in parts]),
+        tokens=Ragged._trusted(
+            _joined([part.tokens.values for part in parts]),
+            np.append(0, np.cumsum(np.concatenate([part.tokens.sizes for part in parts]))),
+        ),
         bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
         seams=Ragged._joined([part.seams for part in parts]),
         values=[chunk for part in parts for chunk in part.values],
@@ -230,36 +232,28 @@ def joined_inputs(corpora: list[TokenCorpus]) -> TokenCorpus:
     )
 
 
-def read_corpus(
-    documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int, memory: int | None = None
-) -> TokenCorpus:
+def read_corpus(documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int) -> TokenCorpus:
     """Read all documents. Two inputs whose documents are compared with each other are of different `source`.
-
-    Their tokens may take `memory` bytes, or any number if that is None.
 
     Raises
     ------
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    found = corpus_of(documents, columns, reader, source, memory)
+    found = corpus_of(documents, columns, reader, source)
     if found.counts["documents"] == 0:
         check_skipped(documents.skipped)
     documents.check_unique(found.ids)
     return found
 
 
-def corpus_of(
-    documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int, memory: int | None = None
-) -> TokenCorpus:
+def corpus_of(documents: Documents, columns: CorpusColumns, reader: TokenReader, source: int) -> TokenCorpus:
     """Read the documents of an input, or of a slice, whose column of seams is known. Ids may repeat.
 
     Raises
     ------
     InputError
         If the column of seams holds something else.
-    ParameterError
-        If `memory` bytes are not enough for the tokens.
     """
     recipe, runtime, max_bytes, clock = reader
     names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
@@ -299,11 +293,10 @@ def corpus_of(
         pieces = (SeamedPiece.of(batch, text, recipe) for batch, text in batches)
         for found in runtime.map(tokenize, pieces, lambda piece: begin_tokens(piece.text, recipe)):
             bars.append(found.bars + counts["tokens"])
-            values.append(found.tokens.values)
+            values.append(held(found.tokens.values))
             sizes.append(found.tokens.sizes)
             counts["tokens"] += len(found.tokens.values)
             counts["invalid_utf8"] += found.invalid
-            check_memory(memory, 8 * counts["tokens"], f"more than {count(counts['tokens'], 'token')}", "less text")
             if found.last:
                 add(found.batch)
                 seams += [] if found.seams is None else [found.seams]
@@ -324,14 +317,14 @@ def corpus_of(
 
 def _joined(values: list[np.ndarray]) -> np.ndarray:
     """Join arrays of tokens, and empty the list."""
-    found = np.empty(sum(map(len, values)), np.uint64)
-    end, held = len(found), len(found)
+    found = large(sum(map(len, values)), np.uint64)
+    end, joined = len(found), len(found)
     while values:
         last = values.pop()
         found[end - len(last) : end] = last
         end -= len(last)
-        if held - end >= GIVEN_BACK:  # else all tokens would be held twice
+        if joined - end >= GIVEN_BACK:  # else all tokens would be held twice
             del last
             give_back()
-            held = end
+            joined = end
     return found

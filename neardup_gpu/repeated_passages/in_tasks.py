@@ -13,13 +13,16 @@ windows alone, and searches in them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels._cpu import held
 from neardup_gpu.kernels.repeats import seeds as find_seeds
 
 from ..contamination.cutting import united
@@ -85,7 +88,7 @@ class SubstringsInTasks(CorporaInTasks):
         place = self.job.work.place
         corpus = load_corpus(place, number, facts, with_tokens=False)
         runs = load(place, file_name("survive", number, "runs"), RUNS)
-        tokens = load(place, file_name("survive", number, "tokens"), TOKENS)["token"]
+        tokens = held(load(place, file_name("survive", number, "tokens"), TOKENS)["token"])
         first, size, whole = runs["first"], runs["size"], corpus.tokens.offsets
         owner = np.searchsorted(whole, first, side="right") - 1
         sizes = np.bincount(owner, size, len(whole) - 1).astype(np.int64)
@@ -95,7 +98,7 @@ class SubstringsInTasks(CorporaInTasks):
             stretches=Stretches(corpus.tokens.sizes, first - whole[owner]),
         )
 
-    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
+    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> Iterator[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""
         job, work = self.job, self.job.work
         mine = self.slices_of(number)
@@ -112,8 +115,9 @@ class SubstringsInTasks(CorporaInTasks):
         with work.told_as("locate"):
             covers = [job.slices[each].covers for each in mine]
             stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
-            names = list(zip(stage.names("places"), stage.names("sizes"), strict=True))
-            return work.repairing(lambda: [self._placed(*each) for each in names])
+            names = zip(stage.names("places"), stage.names("sizes"), strict=True)
+            for places, counts in names:
+                yield work.repairing(partial(self._placed, places, counts))
 
     def _placed(self, places: str, sizes: str) -> PlacedTokens:
         """Return the places of the tokens of a slice."""
@@ -203,11 +207,9 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str,
     """
     table, sizes = tables_of(files.place, [file_name(PIECES, number, PIECES)], partition)
     pieces = TokenPieces(*(numpy_of(table[name]) for name in TokenPieces._fields))
-    parts: list[PlacedTokens] = []
-    if len(table):
-        with files.shared.start() as runtime:
-            parts = place_again(slice.open(), pieces, numpy_of(sizes["size"]), reader_of(files, runtime), cut)
-    placed = Placed.of(pieces, parts)
+    with files.shared.start() as runtime:
+        given = slice.open(), pieces, numpy_of(sizes["size"]), reader_of(files, runtime), cut
+        placed = Placed.of(pieces, place_again(*given))
     places = {"begin": placed.begins.astype(np.int64), "end": placed.ends.astype(np.int64)}
     save(files, "places", {**places, "marks": placed.marks})
     save(files, "sizes", {"size": placed.text})

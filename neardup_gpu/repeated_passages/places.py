@@ -10,12 +10,14 @@ or joins two words. Between Han characters, all boundaries are open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+
+from neardup_gpu.kernels._cpu import held, large
 
 from ..contamination.cutting import in_parts, words_of
 from ..data import Ragged, Tokens, arrow, numpy_of, ranges
@@ -78,22 +80,18 @@ class Placed(NamedTuple):
         return self.marks & CLOSED != 0
 
     @classmethod
-    def of(cls, pieces: TokenPieces, parts: list[PlacedTokens]) -> Placed:
-        """Join the places of consecutive pieces, and empty the list."""
-        text = np.concatenate([np.empty(0, np.int64), *(part.sizes for part in parts)])
-        kind = offset_type(text)
-        joined = PlacedTokens(
-            begins=np.empty(number := sum(len(part.marks) for part in parts), kind),
-            ends=np.empty(number, kind),
-            sizes=text,
-            marks=np.empty(number, np.uint8),
-        )
-        while parts:  # which become free one by one
-            last = parts.pop()
-            some = slice(number - len(last.marks), number)
-            joined.begins[some], joined.ends[some], joined.marks[some] = last.begins, last.ends, last.marks
-            number = some.start
-        return cls(pieces, pieces.offsets, joined.begins, joined.ends, text, joined.marks)
+    def of(cls, pieces: TokenPieces, parts: Iterable[PlacedTokens]) -> Placed:
+        """Join the places of consecutive pieces as they come."""
+        offsets, at = pieces.offsets, 0
+        number, text = int(offsets[-1]), [np.empty(0, np.int64)]
+        begins, ends, marks = (large(number, kind) for kind in (np.uint32, np.uint32, np.uint8))
+        for part in parts:
+            if part.begins.dtype.itemsize > begins.itemsize:  # the first document of more than 4 GiB
+                begins, ends = (held(each.astype(np.int64)) for each in (begins, ends))
+            some = slice(at, at := at + len(part.marks))
+            begins[some], ends[some], marks[some] = part.begins, part.ends, part.marks
+            text.append(part.sizes)
+        return cls(pieces, offsets, begins, ends, np.concatenate(text), marks)
 
     def are_spaces(self, tokens: np.ndarray) -> np.ndarray:
         """Return which of some tokens are spaces between words of letters."""
@@ -220,10 +218,10 @@ def placed_again(
 
 def place_again(
     documents: Documents, pieces: TokenPieces, sizes: np.ndarray, reader: TokenReader, cut: str
-) -> list[PlacedTokens]:
-    """Read documents again and place the tokens of some pieces; `sizes` has the number of tokens of each document.
+) -> Iterator[PlacedTokens]:
+    """Read documents again and yield the places of the tokens of some pieces, in order.
 
-    `cut` is that of `SubstringSettings`.
+    `sizes` has the number of tokens of each document, and `cut` is that of `SubstringSettings`.
 
     Raises
     ------
@@ -245,7 +243,7 @@ def place_again(
         begins, ends = ((each[chosen] - start).astype(offset_type(text)) for each in (tokens.begins, tokens.ends))
         return PlacedTokens(begins, ends, text, marks[chosen])
 
-    return list(placed_again(documents, pieces.documents, sizes, reader, work))
+    return placed_again(documents, pieces.documents, sizes, reader, work)
 
 
 def marks_of(text: Ragged, tokens: Tokens, recipe: Recipe, cut: str) -> tuple[Tokens, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,11 @@ class CorporaHere:
     columns : list of CorpusColumns
         For each input, in the order of `Sources.in_order`.
     reader : TokenReader
-    memory : int or None
-        The bytes that the tokens may take.
     """
 
     sources: Sources
     columns: list[CorpusColumns]
     reader: TokenReader
-    memory: int | None
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -51,7 +49,7 @@ class CorporaHere:
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents of each input."""
         inputs = enumerate(zip(self.sources.in_order, self.columns, strict=True))
-        return [read_corpus(*own, self.reader, number, self.memory) for number, own in inputs]
+        return [read_corpus(*own, self.reader, number) for number, own in inputs]
 
 
 @dataclass(eq=False)
@@ -68,7 +66,7 @@ class SubstringsHere(CorporaHere):
     writing: Writing
     cut: str
 
-    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
+    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> Iterator[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""
         return place_again(self.sources.in_order[number], pieces, sizes, self.reader, self.cut)
 

@@ -5,23 +5,47 @@ The documents lie in the order of their priority here, one after another: this i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup_gpu.kernels import removals, repeats
 
 from ..contamination.cutting import bytes_to_cut, united
-from ..data import look_up, ranges
+from ..data import ranges
 from ..documents.edits import Cuts
 from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
-from ..engine.memory import PROCESS, check_memory
-from ..report import count
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
 from .places import Placed, TokenPieces
 from .settings import NOTHING, SubstringSettings
+
+
+class Steps(NamedTuple):
+    """A number for each class, where most classes have that of the class before them.
+
+    begins : array of int64
+        The first class of each number, ascending.
+    values : array of int64
+        The numbers; that of the classes before the first one is 0.
+    """
+
+    begins: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, classes: np.ndarray, sizes: np.ndarray, values: np.ndarray | int = 1) -> Steps:
+        """Return the number of stretches that have each class, or the sum of their values."""
+        begins, place = np.unique(np.concatenate([classes, classes + sizes]), return_inverse=True)
+        values = np.broadcast_to(values, len(classes))
+        changes = np.bincount(place, np.concatenate([values, -values]), len(begins))
+        return cls(begins, np.cumsum(changes).astype(np.int64))
+
+    def where(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the intervals of classes whose numbers are chosen: where each begins and ends."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen[:-1], [False]])))
+        return self.begins[edges[::2]], self.begins[edges[1::2]]
 
 
 class Windows(NamedTuple):
@@ -42,7 +66,7 @@ class Windows(NamedTuple):
         The class of that window. Windows of equal tokens are of one class.
     sizes : array of int64
         The number of windows.
-    copies : array, shape (classes,)
+    copies : Steps
         The number of windows of each class.
     """
 
@@ -53,7 +77,7 @@ class Windows(NamedTuple):
     places: np.ndarray
     classes: np.ndarray
     sizes: np.ndarray
-    copies: np.ndarray
+    copies: Steps
 
     @property
     def ranks(self) -> np.ndarray:
@@ -130,11 +154,10 @@ class Windows(NamedTuple):
         owner, stretch = np.repeat(np.arange(len(low)), several), ranges(low, several)
         begin = np.maximum(places[owner], self.places[stretch])
         end = np.minimum((places + sizes)[owner], self.places[stretch] + self.sizes[stretch])
-        shift = self.classes[stretch] - self.places[stretch]
-        changes = np.flatnonzero(np.diff(self.copies, prepend=-1))  # the classes whose number is not that before them
-        first = np.searchsorted(changes, begin + shift, side="right") - 1
-        number = np.searchsorted(changes, end + shift) - first
-        copies = self.copies[changes[ranges(first, number)]]
+        shift, (begins, values) = self.classes[stretch] - self.places[stretch], self.copies
+        first = np.searchsorted(begins, begin + shift, side="right") - 1
+        number = np.searchsorted(begins, end + shift) - first
+        copies = values[ranges(first, number)]
         for sizes in (number, several):
             copies = np.minimum.reduceat(copies, np.cumsum(sizes) - sizes) if len(sizes) else copies
         return copies
@@ -149,35 +172,10 @@ def covered(places: np.ndarray, last: np.ndarray) -> int:
     return int(np.minimum(np.diff(places), (last - places)[:-1]).sum() + (last - places)[-1:].sum())
 
 
-TOKEN_BYTES, WINDOW_BYTES = 8, 24
-"""Bytes that a search holds per token, and per window that may repeat at most."""
-
-
-def check_windows(
-    memory: int | None, tokens: np.ndarray, rows: np.ndarray, length: int, bytes_per_token: int = TOKEN_BYTES
-) -> None:
-    """Raise an error if the windows that may repeat take more than `memory` bytes. Without a bound, accept them.
-
-    Raises
-    ------
-    ParameterError
-    """
-    if memory is None or PROCESS + (bytes_per_token + WINDOW_BYTES) * len(tokens) <= memory:
-        return  # even if a passage may repeat at every token
-    _, hashes, windows = repeats.seeds(tokens, rows, length, max(1, length // 2))
-    every = np.sort(hashes)
-    number = int(windows[look_up(np.unique(every[1:][every[1:] == every[:-1]]), hashes)[1]].sum())
-    what = f"{count(len(tokens), 'token')} with {count(number, 'place')} where a passage may repeat"
-    check_memory(memory, bytes_per_token * len(tokens) + WINDOW_BYTES * number, what, "a larger length")
-
-
-def find_windows(
-    corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None, memory: int | None = None
-) -> Windows:
+def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
     """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result.
 
-    Windows of the reference set that do not occur in the input are left out. A search that needs more than `memory`
-    bytes is refused.
+    Windows of the reference set that do not occur in the input are left out.
     """
     length, num_known, sizes = settings.length, corpus.num_known, corpus.sizes
     if corpus.words is not None:
@@ -187,50 +185,40 @@ def find_windows(
     order = np.concatenate([np.arange(num_known), num_known + order])
     ordered = corpus if rule == "first" else corpus.in_order(order, backend)
     rows = np.unique(np.concatenate([ordered.tokens.offsets, ordered.bars]))
-    check_windows(memory, ordered.tokens.values, rows, length)
     k = max(1, length // 2) if k is None else k
     stretches = kernel(repeats, backend)(ordered.tokens.values, rows, length, k)
     places, classes, sizes = map(to_host, stretches)
     offsets = np.append(0, np.cumsum(corpus.sizes[order]))
-    copies = _of_classes(classes, sizes)
-    copies = copies.astype(np.int32 if len(ordered.tokens.values) < 1 << 31 else np.int64)
-    found = Windows(length, num_known, order, offsets, ordered.whole_places(places), classes, sizes, copies)
-    wanted = np.ones(len(copies), bool)
+    whole = ordered.whole_places(places)
+    found = Windows(length, num_known, order, offsets, whole, classes, sizes, Steps.of(classes, sizes))
     if num_known:
         own = found.some(~found.known)
-        wanted = _of_classes(own.classes, own.sizes, len(copies)) > 0
+        steps = Steps.of(own.classes, own.sizes)
+        found = found.inside(found.classes, *steps.where(steps.values > 0))
     if settings.in_documents is not None:
-        wanted &= _in_documents(found, corpus, settings.in_documents)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]])))
-    return found if wanted.all() else found.inside(found.classes, edges[::2], edges[1::2])
+        found = found.inside(found.classes, *_in_documents(found, corpus, settings.in_documents))
+    return found
 
 
-def _of_classes(
-    classes: np.ndarray, sizes: np.ndarray, number: int | None = None, values: np.ndarray | None = None
-) -> np.ndarray:
-    """Return, for each class, the number of stretches that have it, or the sum of their values."""
-    number = int((classes + sizes).max(initial=0)) if number is None else number
-    changes = np.zeros(number + 1, np.int64)
-    values = np.ones(len(classes), np.int64) if values is None else values
-    np.add.at(changes, classes, values)
-    np.subtract.at(changes, classes + sizes, values)
-    return np.cumsum(changes[:-1])
+def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes that occur in at least two documents, and in `least` documents or in this share of them.
 
-
-def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> np.ndarray:
-    """Return which classes occur in at least two documents, and in `least` documents or in this share of them."""
-    number, ranks = len(windows.copies), windows.ranks
-    begins = windows.classes + ranks * (number + 1)  # so that no two documents have a number in common
+    They are intervals: where each begins and ends.
+    """
+    beyond, ranks = int((windows.classes + windows.sizes).max(initial=0)) + 1, windows.ranks
+    begins = windows.classes + ranks * beyond  # so that no two documents have a number in common
     ranks, begins, ends = united(ranks, begins, begins + windows.sizes)
-    classes, sizes = begins - ranks * (number + 1), ends - begins
-    having = _of_classes(classes, sizes, number)
+    classes, sizes = begins - ranks * beyond, ends - begins
+    having = Steps.of(classes, sizes)
+    number = having.values
     if isinstance(least, int):
-        return having >= max(2, least)
-    if corpus.words is None:
-        return (having >= 2) & (having / max(1, len(corpus.sizes)) >= least)
-    _, group, members = np.unique(corpus.words, return_inverse=True, return_counts=True)
-    compared = _of_classes(classes, sizes, number, members[group[windows.order[ranks]]]) // having
-    return (having >= 2) & (having / compared >= least)
+        return having.where(number >= max(2, least))
+    compared: Any = max(1, len(corpus.sizes))
+    if corpus.words is not None:
+        _, group, members = np.unique(corpus.words, return_inverse=True, return_counts=True)
+        compared = Steps.of(classes, sizes, members[group[windows.order[ranks]]]).values // np.maximum(number, 1)
+        compared = np.maximum(compared, 1)
+    return having.where((number >= 2) & (number / compared >= least))
 
 
 class RemovedWindows(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,6 +142,7 @@ def substrings(
         output=None if output is None else str(output),
         writing=writing,
         engine=for_text(engine, lambda: None),
+        memory=memory,
         progress=progress,
     )
     sources = _opened(arguments, columns)
@@ -158,8 +159,8 @@ def substrings(
             read = SubstringsInTasks(job, sources, columns, length=how.length, cut=how.cut)
         else:
             reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
-            read = SubstringsHere(sources, columns, reader, memory, writing, how.cut)
-        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
+            read = SubstringsHere(sources, columns, reader, writing, how.cut)
+        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock).run()
         give_back()
         if place is not None:
             if how.action != "list":
@@ -201,13 +202,12 @@ class _SubstringSearch(NamedTuple):
     read: SubstringsHere | SubstringsInTasks
     backend: str
     clock: Clock
-    memory: int | None
 
     def run(self) -> tuple[Substrings, Edits]:
         """Read, search, place and decide; return the result, and what becomes of each row of the input."""
         corpus, how = joined_inputs(self.read.corpora()), self.settings
         with self.clock.stage("search"):
-            windows = find_windows(corpus, how, self.backend, memory=self.memory)
+            windows = find_windows(corpus, how, self.backend)
             corpus, pieces = corpus.without_tokens(), windows.pieces
             counts = windows.counts
         give_back()
@@ -225,14 +225,15 @@ class _SubstringSearch(NamedTuple):
             found.report["by"] = by_report(self.by, passages, fates.lost, corpus)
         return found, _edits(fates, passages, corpus, how)
 
-    def _placed(self, pieces: TokenPieces, corpus: TokenCorpus) -> list[PlacedTokens]:
+    def _placed(self, pieces: TokenPieces, corpus: TokenCorpus) -> Iterator[PlacedTokens]:
         """Place the tokens of the pieces of each input."""
         known = corpus.num_known
         cut = int(np.searchsorted(pieces.documents, known))
-        found = self.read.place(0, pieces.some(slice(cut)), corpus.sizes[:known]) if known else []
+        if known:
+            yield from self.read.place(0, pieces.some(slice(cut)), corpus.sizes[:known])
         own = pieces.some(slice(cut, None))
         own = own._replace(documents=own.documents - known)
-        return found + self.read.place(len(self.sources.in_order) - 1, own, corpus.sizes[known:])
+        yield from self.read.place(len(self.sources.in_order) - 1, own, corpus.sizes[known:])
 
 
 class DocumentFates(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import common_chains, joined_runs, repeats
+from neardup_gpu.kernels._cpu import large
 
 from ..data import ranges
 from ..engine.choice import kernel, to_host
@@ -133,7 +134,8 @@ class _CoverageTally:
     def __init__(self, layout: DocumentLayout) -> None:
         number = len(layout.order)
         self.layout = layout
-        self.given = np.zeros(len(layout.tokens.values) + 1, np.int32)
+        self.given = large(len(layout.tokens.values) + 1, np.int32)
+        self.given[:] = 0
         self.taken, self.sources, self.takers = (np.zeros(number, np.int64) for _ in range(3))
         self.best, self.best_tokens = np.full(number, -1, np.int64), np.zeros(number, np.int64)
         self.flows: dict[tuple[int, int], int] = {}

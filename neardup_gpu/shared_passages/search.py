@@ -24,7 +24,6 @@ from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, TokenReader
-from ..repeated_passages.repeats import check_windows
 from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.parquet import write_tables
@@ -38,8 +37,8 @@ from .placing import PlacedSpans, ReadHere, TokenSpans
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
-TOKEN_BYTES, PASSAGE_BYTES = 13, 700
-"""Bytes that a search holds per token, and per listed passage at most."""
+PASSAGE_BYTES = 700
+"""Bytes that a search holds per listed passage, at most."""
 
 
 @with_bars
@@ -142,6 +141,7 @@ def passages(
         output=output,
         writing=writing,
         engine=for_text(engine, lambda: None),
+        memory=memory,
         progress=progress,
     )
     columns_of_each = [columns] * len(sources.in_order)
@@ -152,7 +152,7 @@ def passages(
             read = ReadInTasks(job, sources, columns_of_each)
         else:
             reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
-            read = ReadHere(sources, columns_of_each, reader, memory)
+            read = ReadHere(sources, columns_of_each, reader)
         found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
         if place is not None:
             with clock.stage("write"):
@@ -184,12 +184,10 @@ class PassageSearch(NamedTuple):
             layout = lay_out(corpora, self.settings, self.by, self.backend)
             corpora = [corpus.without_tokens() for corpus in corpora]
             most = self.settings.most_places(sum(corpus.counts["documents"] for corpus in corpora))
-            check_windows(self.memory, layout.tokens.values, layout.rows, self.settings.length, TOKEN_BYTES)
             found = find(layout, replace(self.settings, ignore_common=most), self.backend)
         give_back()
         number = len(found.passages.first)
-        held, what = TOKEN_BYTES * len(layout.tokens.values) + PASSAGE_BYTES * number, f"{number:,} passages"
-        check_memory(self.memory, held, what, "a smaller max_partners")
+        check_memory(self.memory, PASSAGE_BYTES * number, f"{number:,} passages", "a smaller max_partners")
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
         placed = self._placed(own, corpora)

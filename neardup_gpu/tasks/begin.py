@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from neardup_gpu.kernels._cpu import large_arrays_by
+
 from .. import checks
 from ..arguments import Arguments
 from ..documents.sources import Sources
 from ..engine.clock import Clock
+from ..engine.large_arrays import MappedArrays, large_arrays_within
 from ..errors import OutputError, ParameterError
 from ..settings import refuse_unused
 from ..store.outputs import new_folder
@@ -36,7 +39,8 @@ def begun(
 ) -> Iterator[tuple[Job | None, Path | None]]:
     """Begin a job, or continue it; yield it, and the folder of the output, which appears after the block.
 
-    Without workers there is no job, and then there may be no output.
+    Without workers there is no job, and then there may be no output. Arrays of this process that grow with the text go
+    to temporary files where the memory of the arguments, or that of a task, leaves no room.
 
     Parameters
     ----------
@@ -60,7 +64,9 @@ def begun(
     """
     path, overwrite, reads = arguments.output, arguments.writing.overwrite, [*sources.local_files, *reads]
     if workers is None:
-        with contextlib.nullcontext() if path is None else new_folder(path, overwrite, reads) as place:
+        with contextlib.ExitStack() as stack:
+            place = None if path is None else stack.enter_context(new_folder(path, overwrite, reads))
+            stack.enter_context(large_arrays_within(arguments.memory, arguments.engine.temp_dir or place))
             yield None, place
         return
     workers = checks.instance("workers", workers, Workers)
@@ -73,8 +79,10 @@ def begun(
         output = new_folder(path, overwrite, reads)
         given = runner, settled, workers, clock, sources, arguments.recipe, output, verb
         with working(*given) as (work, slices, known, place):
+            arrays = MappedArrays.within(work.shared.task_memory, arguments.engine.temp_dir or place)
             rewritten = columns_of(sources.documents, arguments.writing)
-            yield Job(work, slices, sum(known.values()), None, 0, *rewritten), place
+            with large_arrays_by(arrays):
+                yield Job(work, slices, sum(known.values()), None, 0, *rewritten), place
             if not workers.keep_work:
                 for folder in folders:
                     work.place.clear(folder, FILES)

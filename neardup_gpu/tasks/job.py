@@ -42,10 +42,6 @@ def run_in_tasks(
         As raised by `dedup`. Also if the work folder belongs to another job, if another process works in it, or if a
         task failed three times; after that the same call continues with the files that the other tasks wrote.
     """
-    if arguments.memory is not None:
-        raise ParameterError(
-            "memory and work_dir: a job of tasks is limited by task_memory for each task; leave one of them out"
-        )
     if arguments.output is None:
         raise ParameterError("output: tasks write their result into a folder; name one")
     with started(arguments, workers) as (runner, settled):
@@ -80,6 +76,10 @@ def sketch_in_tasks(arguments: Arguments, workers: Workers) -> dict[str, Any]:
 @contextlib.contextmanager
 def started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, Arguments]]:
     """Start what runs tasks; yield it, and the arguments with the engine for tasks."""
+    if arguments.memory is not None:
+        raise ParameterError(
+            "memory and work_dir: a job of tasks is limited by task_memory for each task; leave one of them out"
+        )
     if workers.work_dir is None:
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
     frequencies = getattr(arguments.recipe.method, "frequencies", None)

@@ -19,10 +19,11 @@ import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
 from neardup_gpu.documents.edits import Cuts
 from neardup_gpu.documents.seams import new_seams, seams_of
-from neardup_gpu.engine.memory import PROCESS
+from neardup_gpu.engine import large_arrays
+from neardup_gpu.engine.large_arrays import LEAST, MappedArrays
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.kernels import repeats
-from neardup_gpu.repeated_passages.repeats import WINDOW_BYTES
+from neardup_gpu.kernels._cpu import large_arrays_by
 
 Texts = list[list[str]]
 TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)
@@ -205,9 +206,9 @@ def ragged(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
 
 
 @settings(max_examples=fewer(60), deadline=None)
-@given(texts=TEXTS, length=LENGTHS)
-def test_theorem_2_and_theorem_4(texts: Texts, length: int) -> None:
-    """Classes of two or more are the repeated windows, for every k and however often hashes clash."""
+@given(texts=TEXTS, length=LENGTHS, at_once=st.sampled_from([1, 3, 1 << 17]))
+def test_theorem_2_and_theorem_4(texts: Texts, length: int, at_once: int) -> None:
+    """Classes of two or more are the repeated windows, for every k, however often hashes clash, and in any parts."""
     tokens, offsets = ragged(texts)
     seen: dict[tuple[str, ...], list[int]] = {}
     for d, i in windows(texts, length):
@@ -219,6 +220,8 @@ def test_theorem_2_and_theorem_4(texts: Texts, length: int) -> None:
     for factor in (repeats.FACTOR, 0, 1):  # 0: a hash of the last token alone; 1: of the tokens in any order
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(repeats, "FACTOR", factor)
+            patch.setattr(repeats, "SEEDS_AT_ONCE", at_once)
+            patch.setattr(repeats, "RUNS_AT_ONCE", at_once)
             for k in range(1, length + 1):
                 found = repeats.windows_of(repeats.cpu(tokens, offsets, length, k))
                 assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
@@ -599,11 +602,31 @@ def test_mistakes(options: dict[str, Any], says: str) -> None:
 
 
 def test_a_bound_of_memory() -> None:
-    """A search is refused if its tokens and repeated windows need more, and only then."""
-    held = PROCESS + 12 * 8 + 6 * WINDOW_BYTES
-    with pytest.raises(ParameterError, match="for 12 tokens with 6 places where a passage may repeat"):
-        find(["a b c d"] * 3, length=3, memory=held - 1)
-    assert find(["a b c d"] * 3, length=3, memory=held).counts["windows"] == 6
+    """A search is refused if no search takes as little memory, and only then."""
+    with pytest.raises(ParameterError, match="of memory is not enough for a search; give at least 434MB"):
+        find(["a b c d"] * 3, length=3, memory=LEAST - 1)
+    assert find(["a b c d"] * 3, length=3, memory=LEAST).counts["windows"] == 6
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": "longest"}, {"keep_copies": 2}, {"in_documents": 3, "keep": "none"}])
+def test_arrays_in_files_change_no_result(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(6)
+    base = random.integers(0, 30, 3000)
+    texts = [" ".join(f"w{word}" for word in base[at : at + 200]) for at in random.integers(0, 2800, 40)]
+    usual = find(texts, length=20, **options)
+    monkeypatch.setattr(large_arrays, "SMALL", 0)
+    made: list[int] = []
+    arrays = MappedArrays(0, tmp_path)
+    mapped = arrays._mapped
+    monkeypatch.setattr(arrays, "_mapped", lambda size: made.append(size) or mapped(size))
+    with large_arrays_by(arrays):
+        found = find(texts, length=20, **options)
+    assert found.spans.equals(usual.spans) and found.documents.equals(usual.documents)
+    # tokens as they come and joined, three of seeds, first windows, places and marks, and the sources of windows
+    assert len(made) > 8 and max(made) >= 8 * found.counts["tokens"]
+    assert found.counts["passages"] > 20 and not list(tmp_path.iterdir())
 
 
 def test_a_stream_cannot_be_read_twice() -> None:

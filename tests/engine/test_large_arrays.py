@@ -1,0 +1,77 @@
+"""Arrays within a bound of memory: which lie in files, what becomes free again, and a disk that is too small."""
+
+import os
+
+import numpy as np
+import pytest
+
+from neardup_gpu.engine import large_arrays
+from neardup_gpu.engine.large_arrays import SMALL, MappedArrays, large_arrays_within
+from neardup_gpu.errors import OutputError, ParameterError
+from neardup_gpu.kernels._cpu import held, large
+
+NUMBER = SMALL // 8 + 1  # of values that are more than a small array
+
+
+def in_file(array):
+    """Whether an array lies in a file that is mapped."""
+    return not array.flags.owndata
+
+
+def test_arrays_beyond_the_bound_are_in_files_until_others_are_free(tmp_path):
+    arrays = MappedArrays(8 * NUMBER, tmp_path)
+    first = arrays.empty(NUMBER, np.uint64)
+    second = arrays.empty(NUMBER, np.uint64)
+    assert not in_file(first) and in_file(second)
+    second[:] = np.arange(NUMBER)
+    assert second.sum() == NUMBER * (NUMBER - 1) // 2 and second.flags.writeable
+    part = first[:3]
+    del first
+    assert in_file(arrays.empty(NUMBER, np.uint64))  # `part` still keeps the first one
+    del part
+    assert not in_file(arrays.empty(NUMBER, np.uint64))
+    assert not in_file(MappedArrays(0, tmp_path).empty(8, np.uint64))  # a small one is in memory, bound or not
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_held_is_copied_only_if_there_is_no_room(tmp_path):
+    arrays, given = MappedArrays(8 * NUMBER, tmp_path), np.arange(NUMBER)
+    assert arrays.held(given) is given
+    copy = arrays.held(given.copy())
+    assert in_file(copy) and np.array_equal(copy, given)
+
+
+def test_without_a_bound_arrays_are_those_of_numpy():
+    given = np.arange(NUMBER)
+    with large_arrays_within(None, None):
+        assert held(given) is given and not in_file(large(NUMBER, np.int64))
+
+
+def test_the_bound_ends_with_the_block(tmp_path):
+    least = large_arrays.LEAST
+    with large_arrays_within(least, tmp_path):
+        assert in_file(large(NUMBER, np.int64))
+    assert not in_file(large(NUMBER, np.int64))
+    with (
+        pytest.raises(ParameterError, match="is not enough for a search; give at least"),
+        large_arrays_within(least - 1, tmp_path),
+    ):
+        pass
+
+
+def test_a_disk_that_is_too_small_and_a_folder_that_is_not_there(tmp_path, monkeypatch):
+    with pytest.raises(OutputError, match="none"):
+        MappedArrays(0, tmp_path / "none").empty(NUMBER, np.int64)
+    with monkeypatch.context() as patch:
+        patch.setattr(large_arrays, "room", lambda folder: 10)
+        with pytest.raises(OutputError, match="the disk is too small; for temporary files at least"):
+            MappedArrays(0, tmp_path).empty(NUMBER, np.int64)
+    if hasattr(os, "posix_fallocate"):
+
+        def full(*_):
+            raise OSError(28, os.strerror(28))
+
+        monkeypatch.setattr(os, "posix_fallocate", full)
+        with pytest.raises(OutputError, match="No space left on device; for temporary files"):
+            MappedArrays(0, tmp_path).empty(NUMBER, np.int64)
+    assert not list(tmp_path.iterdir())
