@@ -386,7 +386,7 @@ def _runs(tokens, offsets, places, hashes, numbers, length):
 
 
 def _by_place(parts, offsets):
-    """Yield the runs of some rows at a time, by place, and the offsets of these rows."""
+    """Yield the runs of some rows at a time, by place, and the offsets of the rows."""
     if len(parts) == 1:
         yield np.stack(parts[0]), offsets
         return

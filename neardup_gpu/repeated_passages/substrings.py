@@ -81,8 +81,9 @@ def substrings(
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
     memory : int or str, default None
-        A bound on the memory of this process, such as "2GB". A search that needs more ends with an error before it
-        takes it. The error says how much is needed.
+        A bound on the memory of this process, such as "2GB". Arrays that grow with the text and find no room lie in
+        temporary files, in the `temp_dir` of the engine or next to the output; their pages are not counted. Changes no
+        result.
     progress : bool or callable, default None
         True shows bars. A function is called with the name of a stage, the number of documents done, and their total
         or None; see `dedup`.
@@ -114,9 +115,9 @@ def substrings(
     Notes
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
-    names. A second run over kept/ removes nothing. The tokens of all documents are held in memory, 8 bytes each, and
-    about 24 bytes for each window that may repeat; a GPU holds 45 bytes for each token. With `workers`, this process
-    holds only the tokens of passages whose fingerprints repeat.
+    names. A second run over kept/ removes nothing. Arrays take 8 bytes for each token, 32 for each seed (4% of the tokens
+    at a length of 50), and about 20 for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this
+    process holds only the tokens of passages whose fingerprints repeat, in temporary files beyond `task_memory`.
 
     Examples
     --------

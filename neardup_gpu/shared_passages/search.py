@@ -76,8 +76,9 @@ def passages(
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
     memory : int or str, default None
-        A bound on the memory of this process, such as "2GB". A search that needs more ends with an error before it
-        takes it. The error says how much is needed.
+        A bound on the memory of this process, such as "2GB". Arrays that grow with the text and find no room lie in
+        temporary files; see `substrings`. A search that lists more passages than there is room for, at 700 bytes each,
+        ends with an error that says how much is needed.
     progress : bool or callable, default None
         True shows bars. A function is called with the name of a stage, the number of documents done, and their total
         or None; see `dedup`.
@@ -109,8 +110,8 @@ def passages(
     -----
     Every run of at least `length` equal tokens that two documents share is found, unless each of its parts of `length`
     tokens is common, and it is as long as it can be; tokens are compared one by one. Tokens ignore case, punctuation
-    and line breaks. All tokens are held in memory, at 13 bytes each, about 24 bytes for each place where a run of
-    `length` tokens begins that may stand at several places, and about 700 bytes for each listed passage.
+    and line breaks. Arrays take 12 bytes for each token, 32 for each seed, those of repeated runs, and about 700 bytes
+    for each listed passage.
 
     Examples
     --------
