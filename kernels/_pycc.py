@@ -77,6 +77,7 @@ def build(folder: Path, which: str = "all", processes: int | None = None) -> lis
             [sys.executable, "-m", __spec__.name, os.fspath(folder), which, *map(str, share)] for share in shares
         ]
         environment = {**os.environ, "NEARDUP_CACHE_DIR": scratch, "NUMBA_CPU_FEATURES": ""}
+        environment["PYTHONHASHSEED"] = "0"  # Numba goes through sets, and equal sources give equal modules
         running = [
             subprocess.Popen(
                 command,

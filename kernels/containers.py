@@ -105,7 +105,9 @@ def _write_postings(row, number, tables, threshold, room, shingles, entries):
     last, left = _last_count(counts, short, starts)
     many = starts[last] > left
     if many and last == MOST:  # by their full counts
-        some = np.flatnonzero(counts == np.uint8(MOST))
+        for i in range(size):
+            within[i] = counts[i] == MOST
+        some = np.flatnonzero(within)
         full = np.empty(len(some), np.uint32)
         for i in range(len(some)):
             full[i] = beyond[(row[some[i]] >> shift) >> np.uint64(SHARED_BITS)]

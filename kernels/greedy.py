@@ -68,11 +68,10 @@ def _covered(num_rows, left, right, pinned):
 def cpu(num_rows, left, right, weight, pinned):
     """As `reference`, in two passes over the pairs."""
     covered = _covered(num_rows, left, right, pinned)
-    keeper, best = np.full(num_rows, -1, np.int64), np.empty(num_rows, np.float64)
+    keeper, best, kept = np.full(num_rows, -1, np.int64), np.empty(num_rows, np.float64), np.zeros(num_rows, np.bool_)
     for row in range(num_rows):
         if pinned[row] or not covered[row]:
-            keeper[row] = row
-    kept = keeper >= 0
+            keeper[row], kept[row] = row, True
     for p in range(len(left)):
         a, b = left[p], right[p]
         if kept[a] == kept[b]:

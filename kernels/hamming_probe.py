@@ -150,8 +150,8 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
                     distance[size] = bits
                     size += 1
         if size - begin > 1:
-            order = begin + np.argsort(packed[begin:size])
-            packed[begin:size], distance[begin:size] = packed[order], distance[order]
+            order = np.argsort(packed[begin:size])
+            packed[begin:size], distance[begin:size] = packed[begin:size][order], distance[begin:size][order]
             if any_large or queries.shape[1] > 1:
                 size = begin + _drop_repeats(packed[begin:size], distance[begin:size])
     return packed[:size], distance[:size], num_large, num_uncompared

@@ -115,9 +115,10 @@ def substrings(
     Notes
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
-    names. A second run over kept/ removes nothing. Arrays take 8 bytes for each token, 32 for each seed (4% of the tokens
-    at a length of 50), and about 20 for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this
-    process holds only the tokens of passages whose fingerprints repeat, in temporary files beyond `task_memory`.
+    names. A second run over kept/ removes nothing. Arrays take 8 bytes for each token, 32 for each seed (7% of the
+    tokens at a length of 50), and about 20 for each repeated window; a GPU holds 45 bytes for each token. With
+    `workers`, this process holds only the tokens of passages whose fingerprints repeat, in temporary files beyond
+    `task_memory`.
 
     Examples
     --------
