@@ -26,6 +26,7 @@ from neardup_gpu.tasks import unit_results
 SENTENCES = [
     *("The river rose. ", "THE RIVER, rose! ", "All rights reserved", "menu", "Menu: ", "}\n", "\n\n", "", "\r\n"),
     *("It rained for many days and the river rose over its banks again. ", "He said so. And he went"),
+    "He said so. The river rose! and he went. MENU. ",
 ]
 
 
@@ -88,6 +89,7 @@ CASES = {
     "containment": {"unit": "line", "method": "containment", "threshold": 0.8, "shingle_size": 1, "keep": "date"},
     "paragraphs, the longest": {"unit": "paragraph", "keep": "longest", "drop_below": 12},
     "sentences, by date": {"unit": "sentence", "keep": "date:desc", "keep_copies": 2, "min_words": 2},
+    "sentences, the longest": {"unit": "sentence", "keep": "date,longest", "inside": True},
     "two sentences, inside": {"unit": "sentences:2", "inside": True},
     "windows": {"unit": "window:6/2", "inside": True},
     "lines, inside": {"unit": "line", "inside": True, "keep_copies": 2, "drop_below": 9, "keep": "longest"},
@@ -100,7 +102,16 @@ CASES = {
 }
 
 
-SOME = ("tf-idf", "containment", "sentences, by date", "lines, inside", "within", "components", "reference alone")
+SOME = (
+    "tf-idf",
+    "containment",
+    "sentences, by date",
+    "sentences, the longest",
+    "lines, inside",
+    "within",
+    "components",
+    "reference alone",
+)
 
 
 @pytest.mark.parametrize("case", some(CASES, SOME))
