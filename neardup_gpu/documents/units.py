@@ -482,10 +482,15 @@ def _all_joining(places: Places, cut: np.ndarray) -> np.ndarray:
     while True:
         left = np.flatnonzero(~gone)
         loose = cut[left] & ~keep_apart(places, left)
-        loose[1:] &= ~loose[:-1]  # of neighbours only the first one
         if not loose.any():
             return np.flatnonzero(cut & ~gone)
+        number = np.arange(len(loose))
+        loose &= (number - np.maximum.accumulate(np.where(loose, -1, number))) % 2 == 1  # not two neighbours at once
         gone[left[loose]] = True
+
+
+SHORTER = np.int64(2**62)
+"""By how many tokens a document counts as shorter for its units that keep their neighbours apart."""
 
 
 def keep_apart(places: Places, left: np.ndarray | slice = slice(None)) -> np.ndarray:

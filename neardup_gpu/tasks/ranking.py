@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
-from ..documents.units import keep_apart
+from ..documents.units import SHORTER, keep_apart
 from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..stages.priority import rows_by_priority
@@ -143,7 +143,7 @@ class _RankedRows:
         if files.shared.recipe.unit.divides:  # units have the priority of their document
             places = places_of_units(files, number)
             owner, num_tokens = places.owner, tokens_of_documents(files, number)
-            plain["num_tokens"] = np.where(keep_apart(places), 0, num_tokens[owner])  # as in `documents_by_priority`
+            plain["num_tokens"] = num_tokens[owner] - SHORTER * keep_apart(places)  # as in `documents_by_priority`
         table = pa.table({name: arrow(column) for name, column in plain.items()})
         if len(table):
             for name, column in deciding_columns(files, number).items():
