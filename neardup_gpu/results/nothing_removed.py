@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -98,6 +98,15 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
         else:
             log.warning("nothing was removed: %s", line)
     return found
+
+
+def of_units(counts: Mapping[str, int], recipe: Recipe) -> list[str]:
+    """Say that each document is one unit, if that is why nothing was cut, and log it."""
+    if counts["units_cut"] or not 0 < counts["units"] <= counts["documents"]:
+        return []
+    line = f"no document has more than one {recipe.unit}; try a smaller --unit (unit), such as line or sentence"
+    log.warning("nothing was cut: %s", line)
+    return [line]
 
 
 def _of_sizes(recipe: Recipe, of_input: Sizes, of_reference: Sizes | None) -> list[str]:

@@ -41,7 +41,7 @@ from ..stages.partners import Partners
 from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..stages.sketching import Sketched, Sketches
 from ..text.token_changes import remarks_on
-from .nothing_removed import reasons, sizes_of
+from .nothing_removed import of_units, reasons, sizes_of
 
 
 class UnitSources(NamedTuple):
@@ -665,7 +665,7 @@ def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if facts.places is not None:
-        return remarks
+        return [*remarks, *of_units(counts, recipe)]
     against = sources.reference is not None
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
     of_input = sizes_of(ranked.num_tokens[ranked.of_input])
