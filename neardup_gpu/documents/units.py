@@ -489,10 +489,6 @@ def _all_joining(places: Places, cut: np.ndarray) -> np.ndarray:
         gone[left[loose]] = True
 
 
-SHORTER = np.int64(2**62)
-"""By how many tokens a document counts as shorter for its units that keep their neighbours apart."""
-
-
 def keep_apart(places: Places, left: np.ndarray | slice = slice(None)) -> np.ndarray:
     """Return which units keep the units before and after them apart: without one, the two would become one unit.
 

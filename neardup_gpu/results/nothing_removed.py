@@ -101,10 +101,11 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
 
 
 def of_units(counts: Mapping[str, int], recipe: Recipe) -> list[str]:
-    """Say that each document is one unit, if that is why nothing was cut, and log it."""
-    if counts["units_cut"] or not 0 < counts["units"] <= counts["documents"]:
+    """Say that each document is one paragraph, if that is why nothing was cut, and log it."""
+    is_one = 0 < counts["units"] <= counts["documents"] and recipe.unit.boundaries == "paragraphs"
+    if counts["units_cut"] or not is_one:
         return []
-    line = f"no document has more than one {recipe.unit}; try a smaller --unit (unit), such as line or sentence"
+    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
     log.warning("nothing was cut: %s", line)
     return [line]
 

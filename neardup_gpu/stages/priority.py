@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..data import arrow, one_array
 from ..documents.compared import ranks_of
-from ..documents.units import SHORTER, Places, keep_apart, per_document
+from ..documents.units import Places, keep_apart, per_document
 from ..errors import InputError
 from ..keep_rule import FIRST, LONGEST, Key, compares_lengths, keys_of
 from .conditions import words_of_values
@@ -102,14 +102,12 @@ def documents_by_priority(
     """Return the documents from the best priority to the worst, for their units.
 
     If the rule compares lengths, each document is there twice. Its second number, with that of all documents added, is
-    for units that keep their neighbours apart, and is shorter than all others: a copy may have to stay there, and cuts
-    make documents shorter. When the result is deduplicated again, it must not be better than the copy for which others
-    were cut.
+    for units that keep their neighbours apart, and comes after the first ones of all: a copy may have to stay there,
+    and cuts make documents shorter. When the result is deduplicated again, it must not be better than the copy for
+    which others were cut.
     """
-    if compares_lengths(rule):
-        num_tokens = np.append(num_tokens, num_tokens - SHORTER)
-        columns = {name: pa.chunked_array(column.chunks * 2, column.type) for name, column in columns.items()}
-    return rows_by_priority(rule, num_tokens, columns, categories)
+    order = rows_by_priority(rule, num_tokens, columns, categories)
+    return np.append(order, order + len(order)) if compares_lengths(rule) else order
 
 
 def _with_order(

@@ -79,11 +79,11 @@ def compare_units(memory, tasks):
         assert here.get(name) == there.get(name), name
 
 
-def test_documents_of_one_part_each_are_a_reason_why_nothing_is_cut(tmp_path):
+def test_documents_of_one_paragraph_each_are_a_reason_why_nothing_is_cut(tmp_path):
     pq.write_table(pa.table({"text": ["a\nb", "a\nc"]}), tmp_path / "in.parquet")
     flat(nd.dedup, tmp_path / "in.parquet", output=tmp_path / "memory", unit="paragraph")
     in_tasks(tmp_path / "tasks", tmp_path / "in.parquet", slice_bytes=3000, partitions=3, unit="paragraph")
-    line = "no document has more than one paragraph; try a smaller --unit (unit), such as line or sentence"
+    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
     assert [read_report(tmp_path / name)["warnings"] for name in ("memory", "tasks")] == [[line], [line]]
 
 
