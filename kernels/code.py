@@ -337,16 +337,30 @@ def _of_ascii(poly):
 def cpu(text, offsets, poly, languages, rules, firsts, openings, places=False):
     """Return what `reference` returns: documents in parallel."""
     bounds, left = shares(offsets), text.copy()
-    new_offsets, invalid = np.zeros(len(offsets), np.int64), np.zeros(len(bounds) - 1, np.int64)
-    table = rules, firsts, openings
-    _clear_documents(len(bounds) - 1, text, offsets, bounds, languages, table, left, new_offsets[1:], invalid)
-    np.cumsum(new_offsets, out=new_offsets)
+    counts, invalid = clear_comments(text, offsets, languages, (rules, firsts, openings), left)
+    new_offsets = np.append(0, np.cumsum(counts))
     values = np.empty(new_offsets[-1], np.uint64)
     placed = np.empty((2, len(values) if places else 0), np.int64)
     q = np.uint64(poly)
     _fill(len(bounds) - 1, left, offsets, bounds, new_offsets, _of_ascii(int(poly)), q, values, placed)
-    found = values, new_offsets, int(invalid.sum())
+    found = values, new_offsets, invalid
     return (*found, *placed) if places else found
+
+
+def clear_comments(text, offsets, languages, table, left):
+    """Write spaces into `left`, of the size of the text, where comments are; `table` has rules, firsts and openings.
+
+    Returns
+    -------
+    counts : array of int64, shape (documents,)
+        The number of tokens that `left` has of each document.
+    invalid : int
+        Bytes of the text that are not UTF-8.
+    """
+    bounds, counts = shares(offsets), np.zeros(len(languages), np.int64)
+    invalid = np.zeros(len(bounds) - 1, np.int64)
+    _clear_documents(len(bounds) - 1, text, offsets, bounds, languages, table, left, counts, invalid)
+    return counts, int(invalid.sum())
 
 
 for _function in (_matches, _is_letter, _opens, _end, _clear, _end_of_token):

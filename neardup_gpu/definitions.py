@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-DEFINITIONS = 5
+DEFINITIONS = 6
 """Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
 
 METADATA_KEY = b"neardup_gpu"

@@ -66,6 +66,11 @@ def checked_rule(rule: str) -> str:
     return ",".join(key.text for key in keys_of(rule))
 
 
+def compares_lengths(rule: str) -> bool:
+    """Return whether a rule compares numbers of tokens."""
+    return any(key.text == LONGEST for key in keys_of(rule))
+
+
 def keep_columns(rule: str) -> list[str]:
     """Return the columns that a rule compares.
 

@@ -73,7 +73,7 @@ class Shingles:
         - "chunks": the bytes between two cuts that move with the content, 128 on average. Documents are files of any
           kind, as they are, or values of a column.
         - a function: what it returns for a list of str, a list of str or of int for each. Tasks need a function that
-          can be pickled.
+          can be pickled. The recipe knows it by its name and its source, whatever the state of an object is.
     language : str, default None
         For code only: the language of all documents, such as "python". If None, the name of each file says it, which is
         the document's id. If that does not say it, comments count as code.

@@ -352,9 +352,19 @@ WRONG = {
         "input: column 'a' holds lists of int64, not text.",
     ),
     "an integer beyond int64": (
-        lambda: dedup(pa.table({"a": pa.array([[2**63]], pa.list_(pa.uint64()))}), recipe=IDS_RECIPE),
+        lambda: dedup(pa.table({"a": pa.array([[1, 2], [3, 2**63]], pa.list_(pa.uint64()))}), recipe=IDS_RECIPE),
         InputError,
-        "input: column 'a' holds an integer that is not one of 64 bits with a sign.",
+        "input: row 2: column 'a' holds the number 9223372036854775808, not a 64-bit integer with a sign; correct it",
+    ),
+    "HTML": (
+        lambda: dedup({"a": [[1]]}, recipe=IDS_RECIPE, text_columns="a", reading=nd.Reading(html=True)),
+        ParameterError,
+        "html and tokens 'ids': integers are not text; leave it out",
+    ),
+    "an encoding, of a table": (
+        lambda: dedup({"a": [[1]]}, recipe=IDS_RECIPE, text_columns="a", reading=nd.Reading(encoding="cp1251")),
+        ParameterError,
+        "encoding: no text is read; leave it out",
     ),
     "a Ragged of fractions": (
         lambda: dedup(Ragged.from_rows([[1.5]], np.float64), recipe=IDS_RECIPE),
@@ -391,7 +401,7 @@ def test_what_is_refused(case):
     [
         ('{"a": [1, "b"]}', "line 1: column 'a' holds a string, not a 64-bit integer"),
         ('{"a": [1, 2.5]}', "line 1: column 'a' holds the number 2.5, not a 64-bit integer"),
-        ('{"a": [9223372036854775808]}', "column 'a' holds an integer that is not one of 64 bits with a sign."),
+        ('{"a": [9223372036854775808]}', "line 1: column 'a' holds the number 9223372036854775808, not a 64-bit"),
         ('{"a": "b"}', "line 1: column 'a' holds text, not lists of integers."),
     ],
 )
@@ -400,6 +410,17 @@ def test_json_that_holds_other_values(line, message, tmp_path):
     with pytest.raises(InputError) as caught:
         dedup(path, recipe=IDS_RECIPE, text_columns="a")
     assert message in str(caught.value)
+
+
+def test_lines_of_json_with_integers_may_have_an_encoding(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes('{"id": "\u0416", "a": [1]}\n'.encode("cp1251"))
+    result = dedup(
+        tmp_path / "t.jsonl", recipe=IDS_RECIPE, text_columns="a", id_column="id", reading=nd.Reading(encoding="cp1251")
+    )
+    assert result.documents["id"].to_pylist() == ["\u0416"]
+    pq.write_table(pa.table({"a": [[1]]}), tmp_path / "t.parquet")
+    with pytest.raises(ParameterError, match="encoding: no text is read; leave it out"):
+        dedup(tmp_path / "t.parquet", recipe=IDS_RECIPE, text_columns="a", reading=nd.Reading(encoding="cp1251"))
 
 
 def test_files_of_text_hold_no_integers(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """Decisions about units: what is cut is repeated in what is kept, and equals the decisions about rows of units."""
 
+import random
 from functools import partial
 
 import numpy as np
@@ -71,6 +72,72 @@ def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, m
     if not Unit(unit).overlaps:
         kept = [own for row, own in zip(rows, words, strict=True) if row["kept"]]
         assert words_of(rows_of(left, again)) == kept
+
+
+SENTENCES = ["a b. ", "A b! ", "C. ", "c. ", "d e! ", "A b. ", "B c! ", "x y. ", "Y! ", "a. ", "! ", "e f g. ", "3. "]
+"""Sentences that grow together with the next one if it begins with a small letter, so that copies stay."""
+
+
+def dated_documents(seed):
+    """Draw documents of some sentences, with a date each: evenly, as long documents with few copies matter."""
+    draw = random.Random(seed)
+    return [
+        ("".join(draw.choices(SENTENCES, k=draw.randint(1, 9))), draw.randrange(3)) for _ in range(draw.randint(2, 6))
+    ]
+
+
+DATED = st.integers(0, 2**32).map(dated_documents)
+ONE_COPY = st.builds(Unit, st.sampled_from(["sentence", "sentence", "sentences:2"]), st.integers(1, 2), st.just(1))
+UNIT = st.builds(
+    lambda one, copies, inside, drop: Unit(one.unit, one.min_words, copies, inside, drop),
+    *(ONE_COPY, st.integers(1, 3), st.booleans(), st.sampled_from([1, 4])),
+)
+
+
+def removes_nothing_again(rows, recipe):
+    """Deduplicate documents with dates, and then what is left of them; return the recipe's first result."""
+
+    def run(texts, dates):
+        return nd.dedup({"text": pa.array(texts, pa.binary()), "n": dates}, text_columns="text", recipe=recipe)
+
+    texts, dates = [text.encode() for text, _ in rows], pa.array([date for _, date in rows])
+    result = run(texts, dates)
+    left = left_of(texts, result)
+    again = run(left, dates.filter(result.documents["kept"].combine_chunks()))
+    assert again.report["counts"]["units_cut"] == again.report["counts"]["removed"] == 0
+    return result
+
+
+@settings(deadline=None, max_examples=fewer(500))
+@given(DATED, UNIT, st.sampled_from(["longest", "longest", "n,longest", "n:desc", "first"]))
+def test_a_second_run_removes_nothing_by_any_rule(rows, unit, keep):
+    result = removes_nothing_again(rows, Recipe(unit=unit, keep=keep))
+    units = result.units.to_pylist()
+    kept = {(row["id"], row["unit"]) for row in units if row["kept"]}
+    assert all(
+        row["kept"] or row["reason"] == "dropped" or (row["source_id"], row["source_unit"]) in kept for row in units
+    )
+
+
+@settings(deadline=None, max_examples=fewer(300))
+@given(DATED, UNIT, st.sampled_from(["longest", "n,longest", "n", "first"]), st.data())
+def test_a_second_run_removes_nothing_below_threshold_1(rows, unit, keep, data):
+    """Not promised of a containment, and of several copies if lengths decide: copies and sources change places."""
+    if "longest" in keep:
+        unit = Unit(unit.unit, unit.min_words, 1, unit.inside, unit.drop_below)
+    method = data.draw(st.sampled_from(["exact", "minhash", "bottomk", "modm", "simhash"]))
+    own = {} if method == "simhash" else {"threshold": data.draw(st.sampled_from([0.3, 0.6]))}
+    cluster = data.draw(st.sampled_from(["greedy", "components"]))
+    removes_nothing_again(
+        rows, Recipe(unit=unit, keep=keep, method=method, cluster=cluster, shingles=Shingles(1), **own)
+    )
+
+
+def test_a_sentence_that_cannot_be_cut_is_no_source_for_a_shorter_document():
+    """The second sentence of the second document has to stay; without its first one, the first document is shorter."""
+    texts = ["Common words are here. Menu! End.", "He left. Menu! and went.", f"{'More ' * 9}. Common words are here."]
+    result = removes_nothing_again([(text, 0) for text in texts], Recipe(unit="sentence", keep="longest"))
+    assert result.units["reason"].to_pylist() == ["identical", None, None, None, "seam", None, None, None]
 
 
 @settings(deadline=None, max_examples=fewer(40))

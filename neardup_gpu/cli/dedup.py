@@ -169,16 +169,24 @@ def _line(report: dict[str, Any], output: str | None, broken: list[str]) -> dict
 
 
 def telling_example(documents: pa.Table, measure: str) -> str | None:
-    """Return the id of the removed document that resembles its kept one least: its diff is the most telling."""
+    """Return the id of the removed document that resembles its kept one least: its diff is the most telling.
+
+    If parts of documents are cut, return that of the kept document from which most parts are cut, if there is one.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    removed = documents.select(["id", "kept", measure]).filter(pc.invert(documents["kept"]))
-    if removed.num_rows == 0:
+    shown = documents.select(["id", measure]).filter(pc.invert(documents["kept"]))
+    values, told = shown[measure], pc.min(shown[measure])
+    if "units_cut" in documents.column_names:
+        some = pc.and_(documents["kept"], pc.greater(documents["units_cut"], 0))
+        if pc.any(some).as_py():
+            shown = documents.select(["id", "units_cut"]).filter(some)
+            values, told = shown["units_cut"], pc.max(shown["units_cut"])
+    if shown.num_rows == 0:
         return None
-    least = pc.min(removed[measure])
-    row = 0 if not least.is_valid else pc.index(removed[measure], least).as_py()
-    found = removed["id"][row]
+    row = 0 if not told.is_valid else pc.index(values, told).as_py()
+    found = shown["id"][row]
     if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
         return found.as_py().decode("utf-8", "surrogateescape")
     return str(found.as_py())

@@ -256,6 +256,15 @@ def _bytes_for_strings(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def nulls_as_strings(schema: pa.Schema) -> pa.Schema:
+    """Return a schema of inferred types with strings where nothing but nulls was found."""
+
+    def as_string(kind: pa.DataType) -> pa.DataType:
+        return pa.string() if pa.types.is_null(kind) else kind
+
+    return pa.schema([field.with_type(with_inner_types(field.type, as_string)) for field in schema], schema.metadata)
+
+
 def is_utf8(column: pa.Array | pa.ChunkedArray) -> bool:
     """Return whether all strings of a column are valid UTF-8."""
     try:
@@ -289,9 +298,9 @@ def mixed_integers(name: str, column: str, other: str) -> InputError:
     )
 
 
-def outside_int64(name: str, column: str) -> InputError:
-    """Make the error for an integer that cannot be a token."""
-    return InputError(f"{name}: column {column!r} holds an integer that is not one of 64 bits with a sign.")
+def outside_int64(value: int) -> str:
+    """Return what an error says of an integer that cannot be a token."""
+    return f"the number {value}, not a 64-bit integer with a sign; correct it or name another column."
 
 
 def holds_floats(kind: pa.DataType) -> bool:

@@ -76,16 +76,35 @@ def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
     return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
 
 
+class OutsideError(ValueError):
+    """An integer is not one of 64 bits with a sign.
+
+    Parameters
+    ----------
+    row : int
+        The row of its list.
+    value : int
+    """
+
+    def __init__(self, row: int, value: int) -> None:
+        super().__init__(row, value)
+        self.row, self.value = row, value
+
+
 def integers_as_bytes(column: pa.Array) -> pa.Array:
     """Return lists of integers as large binary of 8 little-endian bytes each; null where a list has a null.
 
     Raises
     ------
-    pyarrow.ArrowInvalid
-        If an integer is not one of 64 bits with a sign.
+    OutsideError
     """
     lists = decoded(column, None)
-    is_valid, values = np.array(lists.is_valid()), pc.list_flatten(lists).cast(pa.int64())
+    is_valid, flat = np.array(lists.is_valid()), pc.list_flatten(lists)
+    try:
+        values = flat.cast(pa.int64())
+    except pa.ArrowInvalid:
+        place = pc.index(pc.greater(flat, pa.scalar(2**63 - 1, pa.uint64())), True).as_py()
+        raise OutsideError(pc.list_parent_indices(lists)[place].as_py(), flat[place].as_py()) from None
     sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
     if values.null_count:
         owners = np.repeat(np.arange(len(lists)), sizes)

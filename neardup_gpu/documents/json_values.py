@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError
+from .columns import outside_int64
 
 MAX_DEPTH = 500  # of arrays and objects in one another; json itself ends near 1,000
 
@@ -195,7 +196,10 @@ def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Co
             raise InputError(f"{where} is null; every document needs an id.", path=path)
         return None
     if pa.types.is_list(kind) and isinstance(value, list):
-        return [arrow_value(each, pa.field(target.name, kind.value_type), where, path) for each in value]
+        values = [arrow_value(each, pa.field(target.name, kind.value_type), where, path) for each in value]
+        if pa.types.is_integer(kind.value_type) and (most := max(filter(None, values), default=0)) >= 2**63:
+            raise InputError(f"{where} holds {outside_int64(most)}", path=path)
+        return values
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
             return to_utf8(value) if target.nullable else value.encode()

@@ -38,7 +38,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, numbered
-from .columns import holds_floats, is_utf8, mixed_integers, outside_int64, with_inner_types
+from .columns import holds_floats, is_utf8, mixed_integers, with_inner_types
 from .contract import WHOLE, InferringReader, Part
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -533,12 +533,7 @@ class JsonLines(InferringReader):
                     raise mixed_integers(self.name, target.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may not be valid UTF-8.
-            if pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
-                try:
-                    arrays.append(pa.array(column, kind))
-                except OverflowError:
-                    raise outside_int64(self.name, target.name) from None
-            elif pa.types.is_list(kind):
+            if pa.types.is_list(kind) and not pa.types.is_integer(kind.value_type):
                 lists = pa.array(column, pa.large_list(pa.binary()))
                 arrays.append(pa.LargeListArray.from_arrays(lists.offsets, lists.values.view(kind.value_type)))
             elif pa.types.is_string(kind):
@@ -686,8 +681,8 @@ def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def _as_written(kind: pa.DataType) -> pa.DataType:
-    """An inferred type as it is written: times as the strings they were, and columns of nulls as strings."""
-    return pa.string() if pa.types.is_null(kind) or pa.types.is_temporal(kind) else kind
+    """Return an inferred type as it is written: times as the strings they were."""
+    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def _is_rounded(value: Any, kind: pa.DataType) -> bool:

@@ -182,6 +182,9 @@ class Reading:
     holds: ClassVar[str] = "text"
     """The kind of documents: "text", "integers" (text columns hold lists of them) or "bytes" (of files as they are)."""
 
+    unused: ClassVar[Mapping[str, str]] = {}
+    """Options that would have no effect on such documents, and why."""
+
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
         plain: dict[str, Any] = {
@@ -199,6 +202,9 @@ class Reading:
             "header": checks.flag("header", self.header),
         }
         vars(self).update(plain)
+        for name, why in self.unused.items():
+            if getattr(self, name):
+                raise ParameterError(f"{name} and tokens {why}; leave it out")
 
     @property
     def integers(self) -> bool:
@@ -230,18 +236,16 @@ class ReadingIntegers(Reading):
     """Options for documents that are lists of integers, such as token ids. A list with nulls counts as null."""
 
     holds: ClassVar[str] = "integers"
+    unused: ClassVar[Mapping[str, str]] = {"html": "'ids': integers are not text"}
 
 
 class ReadingBytes(Reading):
     """Options for documents that are bytes: files as they are, whatever their names, or columns of bytes."""
 
     holds: ClassVar[str] = "bytes"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("html", "encoding"):
-            if getattr(self, name):
-                raise ParameterError(f"{name} and tokens 'chunks': chunks are of bytes as they are; leave it out")
+    unused: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ["html", "encoding"], "'chunks': these are of bytes as they are"
+    )
 
 
 _KINDS = {kind.holds: kind for kind in (Reading, ReadingIntegers, ReadingBytes)}

@@ -30,7 +30,18 @@ from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged, spans_of
-from .columns import MARK_COLUMNS, SEAMS, decoded, holds_floats, is_binary, is_integers, is_string, is_view, plain_type
+from .columns import (
+    MARK_COLUMNS,
+    SEAMS,
+    decoded,
+    holds_floats,
+    is_binary,
+    is_integers,
+    is_string,
+    is_view,
+    nulls_as_strings,
+    plain_type,
+)
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
@@ -177,9 +188,9 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
         If a column holds what no one type holds.
     """
     readers, lines = documents._readers, format_for(how, documents).startswith("jsonl")
-    if infers_columns(documents, how) or (how.most_bytes is not None and not lines):
-        return united_of(readers, readers[0].name)
-    return None
+    if infers_columns(documents, how):
+        return nulls_as_strings(united_of(readers, readers[0].name))
+    return united_of(readers, readers[0].name) if how.most_bytes is not None and not lines else None
 
 
 def united_of(readers: list[Reader], name: str) -> pa.Schema:

@@ -110,19 +110,19 @@ def refuse_without_effect(documents: Documents, *others: Documents) -> None:
             raise ParameterError(f"{name}: {needed} is read; leave it out")
 
 
-_NEEDED = {"glob": "no folder", "delimiter": "no CSV file", "header": "no CSV file"}
-"""Why an option of reading has no effect on files."""
+_NEEDED = {"glob": "no folder", "delimiter": "no CSV file", "header": "no CSV file", "encoding": "no text"}
+"""Why an option of reading has no effect on files, or on tables."""
 
 
 def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str] = ()) -> Documents:
     """Open documents as `open_documents` does; `refuse_without_effect` checks the options that change nothing."""
     options: dict[str, Any] = {"other_columns": checks.columns("other_columns", other_columns, none=True)}
-    tables = as_tables(source)
+    tables, given, has_text = as_tables(source), reading, not reading.integers
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
-        return Documents(memory, "memory", reading, sources=[], **options)
-    names, usual = names_of(source), Reading()
-    given = [name for name in _NEEDED if getattr(reading, name) != getattr(usual, name)]
+        documents = Documents(memory, "memory", reading, sources=[], **options)
+        return _with_effects(documents, given, {"encoding": has_text})
+    names = names_of(source)
     if reading.holds == "bytes" and not (reading.text_columns or reading.id_column or reading.input_format):
         reading = replace(reading, glob=reading.glob or "*", input_format="text")  # every file, as it is
     found = find_files(names, reading.glob, reading.input_format)
@@ -144,9 +144,18 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
     if lines := unread(documents.describe()):
         log.info("%s: left out, %s", masked(names[0]), "; ".join(lines))
     is_csv = any(file.kind in ("csv", "tsv") for file in files)
-    has_effect = {"glob": any(file.how == "folder" for file in files), "delimiter": is_csv, "header": is_csv}
-    documents.in_effect = [name for name in given if has_effect[name]]
-    documents.without_effect = {name: _NEEDED[name] for name in given if not has_effect[name]}
+    has_text = has_text or any(file.kind == "jsonl" for file in files)
+    is_folder = any(file.how == "folder" for file in files)
+    has_effect = {"glob": is_folder, "delimiter": is_csv, "header": is_csv, "encoding": has_text}
+    return _with_effects(documents, given, has_effect)
+
+
+def _with_effects(documents: Documents, given: Reading, has_effect: dict[str, bool]) -> Documents:
+    """Note which options that were given have an effect on documents; those that are not named are not looked at."""
+    usual = Reading()
+    names = [name for name in has_effect if getattr(given, name) != getattr(usual, name)]
+    documents.in_effect = [name for name in names if has_effect[name]]
+    documents.without_effect = {name: _NEEDED[name] for name in names if not has_effect[name]}
     return documents
 
 

@@ -34,7 +34,7 @@ from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, o
 from .contract import Reader, infers_types
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
-from .joined_text import as_bytes, count_replaced, integers_as_bytes, joined, joined_lists, visible
+from .joined_text import OutsideError, as_bytes, count_replaced, integers_as_bytes, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import each_in_order, writing
 from .memory import Memory
@@ -478,7 +478,13 @@ class Documents:
         types: dict[str, pa.DataType],
     ) -> _ReadPiece:
         with reading(reader.name):
-            text, num_null, num_stripped = self._text(batch, reader)
+            try:
+                text, num_null, num_stripped = self._text(batch, reader)
+            except OutsideError as error:
+                row = rows[error.row] + (reader.part.first_place or 0) + 1
+                which = "" if ids is None else f" of document {ids[error.row].as_py()!r}"
+                what = f"column {self.text_columns[0]!r}{which} holds {outside_int64(error.value)}"
+                raise InputError(f"{reader.name}: row {row:,}: {what}") from None
             extra = [self._compared(batch, name, kind, reader) for name, kind in types.items()]
         replaced = count_replaced(text) if self._policy.holds == "text" else (0, 0)
         return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, replaced, extra, share)
@@ -495,10 +501,7 @@ class Documents:
         columns, num_stripped = [], 0
         if self._policy.integers:
             (name,) = self.text_columns
-            try:
-                return *joined([integers_as_bytes(batch.column(name))]), 0
-            except pa.ArrowInvalid:
-                raise outside_int64(reader.name, name) from None
+            return *joined([integers_as_bytes(batch.column(name))]), 0
         for name in self.text_columns:
             column = _without_nan(batch.column(name), name, reader)
             values = column.flatten() if is_list(column.type) else column

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..data import Ragged, arrow, read_only
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
+from ..keep_rule import compares_lengths
 from ..recipe import Recipe
 from ..records import dataclass
 from ..settings import refuse_unused
@@ -58,6 +59,12 @@ class Places(NamedTuple):
         """The number of each unit in its document, from 0."""
         begins = np.flatnonzero(np.append(self.owner[:1] >= 0, self.owner[1:] != self.owner[:-1]))
         return np.arange(len(self.owner)) - np.repeat(begins, np.diff(np.append(begins, len(self.owner))))
+
+    @property
+    def touches(self) -> np.ndarray:
+        """Whether each unit begins where the one before it, with what divides the two, ends."""
+        is_same = self.owner[1:] == self.owner[:-1]
+        return np.append(False, is_same & (self.begin[1:] == self.end[:-1] + self.after[:-1]))[: len(self.owner)]
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -387,15 +394,15 @@ def are_repeats(unit: Unit, has_source: np.ndarray, kind: np.ndarray, same_docum
     return has_source if unit.inside else has_source & ((kind == NEAR) | ~same_document)
 
 
-def fates_of(places: Places, decided: UnitDecisions, unit: Unit) -> Fates:
+def fates_of(places: Places, decided: UnitDecisions, recipe: Recipe) -> Fates:
     """Decide about documents, whose units have the places `places`."""
-    owner, repeats, number = places.owner, decided.repeats, len(decided.named)
+    owner, repeats, number, unit = places.owner, decided.repeats, len(decided.named), recipe.unit
     reason = np.where(repeats, decided.kind, NO_REASON).astype(np.int8)
     cut = repeats.copy()
     if unit.overlaps:
         reason[cut], cut = OVERLAPS, np.zeros(len(cut), bool)
     reason[decided.spared], cut[decided.spared] = COPY, False
-    joins = _joining(places, cut)
+    joins = (_all_joining if compares_lengths(recipe.keep) else _joining)(places, cut)
     reason[joins], cut[joins] = SEAM, False
     first_unit = np.searchsorted(owner, np.arange(number + 1))
     num_cut, num_left, tokens = (
@@ -451,9 +458,7 @@ def _joining(places: Places, cut: np.ndarray) -> np.ndarray:
     stays: list[np.ndarray] = []
     if len(cut) == 0 or (places.marks == boundaries.ALWAYS).all():
         return np.empty(0, np.int64)
-    cut, (owner, begin, end, _, after, _) = cut.copy(), places
-    # Whether each unit begins where the one before it, with what divides the two, ends.
-    touches = np.append(False, (owner[1:] == owner[:-1]) & (begin[1:] == end[:-1] + after[:-1]))
+    cut, touches = cut.copy(), places.touches
     while True:
         follows = np.append(False, cut[:-1]) & cut & touches
         first = np.flatnonzero(cut & ~follows)
@@ -465,6 +470,35 @@ def _joining(places: Places, cut: np.ndarray) -> np.ndarray:
             return np.concatenate([np.empty(0, np.int64), *stays])
         stays.append(last)
         cut[last] = False
+
+
+def _all_joining(places: Places, cut: np.ndarray) -> np.ndarray:
+    """Return the cut units that have to stay, if units are cut one after another until no more of them can be cut.
+
+    So each unit that stays keeps its neighbours apart. A unit that did so from the start is cut only after a neighbour.
+    """
+    gone = cut & ~keep_apart(places)
+    gone[_joining(places, gone)] = False
+    while True:
+        left = np.flatnonzero(~gone)
+        loose = cut[left] & ~keep_apart(places, left)
+        if not loose.any():
+            return np.flatnonzero(cut & ~gone)
+        number = np.arange(len(loose))
+        loose &= (number - np.maximum.accumulate(np.where(loose, -1, number))) % 2 == 1  # not two neighbours at once
+        gone[left[loose]] = True
+
+
+def keep_apart(places: Places, left: np.ndarray | slice = slice(None)) -> np.ndarray:
+    """Return which units keep the units before and after them apart: without one, the two would become one unit.
+
+    `left` has the numbers of the units that are not cut; all, unless given.
+    """
+    found = np.zeros(len(places.marks[left]), bool)
+    if len(found) > 2 and not (places.marks == boundaries.ALWAYS).all():
+        gaps, marks = np.cumsum(~places.touches)[left], places.marks[left]
+        found[1:-1] = (gaps[:-2] == gaps[2:]) & ~boundaries.stay_apart(marks[:-2], marks[2:])
+    return found
 
 
 def _cuts(places: Places, cut: np.ndarray, num_documents: int) -> Cuts:

@@ -30,7 +30,7 @@ from ..results.tables import Counted, Facts, decided_counts, limits_of, report_o
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
 from ..stages.joining import SpooledRows
 from ..stages.partners import JoinedRows, partners_of, selected
-from ..stages.priority import rows_by_priority
+from ..stages.priority import units_by_priority
 from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
 from ..store.outputs import new_folder
@@ -169,9 +169,10 @@ def decided(
             recipe = common.settled(recipe)
     tools = EntryTools(recipe, manifest.keeps, runtime)
     with clock.stage("collide"):
-        types, owner = manifest.column_types, None if live.places is None else live.places.owner
+        types = manifest.column_types
         columns = {name: of_live(snapshot, name, types[name]) for name in keep_columns(recipe.keep)}
-        rows = rows_by_priority(recipe.keep, live.tokens, columns, manifest.categories, owner, len(live.ids))
+        categories, places = manifest.categories, live.places
+        rows = units_by_priority(recipe.keep, live.tokens, columns, categories, places, len(live.ids))
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys, alone = _best_members(live.entry[rows]), None, np.empty(0, np.int64)
         if common is not None:  # documents that have common shingles alone are like no document
@@ -183,7 +184,7 @@ def decided(
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & compared)
         mine = live.entry[rows[ranks]]  # the entry of each representative
         tokens = ranked.num_tokens[ranks]
-        owner = None if owner is None or recipe.unit.inside else owner[rows[ranks]]
+        owner = None if places is None or recipe.unit.inside else places.owner[rows[ranks]]
         groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool), tokens, owner)
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
@@ -209,7 +210,7 @@ def decided(
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids, live.places, columns=columns)
-        facts = facts.with_decisions(decisions, recipe.unit)
+        facts = facts.with_decisions(decisions, recipe)
         tables = tables_of(facts, recipe, {}, against=None, counts=counts)
     frequencies = None if common is None else common.frequencies
     left_out = {} if frequencies is None else {"common_shingles": len(frequencies), "only_common": len(alone)}

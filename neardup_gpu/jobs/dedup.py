@@ -327,7 +327,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit, sizes)
+        facts = Facts.of(ranked, groups, decisions, sketched, recipe, sizes)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
             tables = beside.submit(

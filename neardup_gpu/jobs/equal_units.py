@@ -14,7 +14,7 @@ from ..results.result import EqualResult
 from ..results.tables import Facts, JobFacts, equal_tables, remarks_of, report_of_job, unit_parts
 from ..stages.decisions import Decisions, Groups, Ranked
 from ..stages.equal_units import EqualUnits
-from ..stages.priority import rows_by_priority
+from ..stages.priority import documents_by_priority
 from ..stages.sketching import Sketcher
 from ..stages.verification import Verified
 
@@ -30,7 +30,7 @@ def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
     with clock.stage("decide"):
         clock.report("decide", 0, number)
         tokens = np.concatenate([np.empty(0, np.int64), *sketched.counts.document_tokens])
-        order = rows_by_priority(recipe.keep, tokens, sketched.columns, sketched.categories) + known
+        order = documents_by_priority(recipe.keep, tokens, sketched.columns, sketched.categories) + known
         fates = units.decide(np.concatenate([np.arange(known), order]), recipe)
         clock.report("decide", number, number)
         facts = Facts(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..data import numpy_of
 from ..methods.contract import Join
+from ..recipe import Recipe
 from ..report import count, percent, resemblance as in_digits, size
 from . import charts
 from .groups import GroupTable, worth_of
@@ -97,7 +98,7 @@ def five(run: Run, losses: dict[str, Any] | None, drawn: DrawnPairs) -> list[str
         f"({percent(share)}){cut}.",
         _from_where(losses, removed),
         _how_sure(run),
-        _saves(counts, share),
+        _saves(counts, run.recipe),
         _to_check(losses, drawn),
     ]
 
@@ -120,7 +121,10 @@ def _how_sure(run: Run) -> str:
         return "This is an estimate: the distance of sketches alone decided, and nothing was verified."
     if recipe.method.equal_by is not None:
         return f"Each removed document has the same {', '.join(recipe.method.equal_by) or 'bytes'} as its kept one."
-    verified = f"Each removal is verified: {run.column} with the kept document is {recipe.threshold:g} or more"
+    if recipe.unit.divides and recipe.only_equal:
+        return f"Each part that is cut has the same {recipe.shingles.token_kind.noun}s, in their order, as a kept part."
+    other = "part" if recipe.unit.divides else "document"
+    verified = f"Each removal is verified: {run.column} with the kept {other} is {recipe.threshold:g} or more"
     if isinstance(recipe.method, Join):
         return f"{verified}, and no pair at that threshold was missed."
     sampled = found["sampled"]
@@ -133,8 +137,11 @@ def _how_sure(run: Run) -> str:
     return f"{verified}; how many such pairs were missed is not known."
 
 
-def _saves(counts: dict[str, Any], share: float) -> str:
-    saved = f"{percent(share)} of the documents need not be stored, read or trained on"
+def _saves(counts: dict[str, Any], recipe: Recipe) -> str:
+    share, what = counts["removed"] / max(1, counts["documents"]), "documents"
+    if "tokens_left" in counts:
+        share, what = 1 - counts["tokens_left"] / max(1, counts["tokens"]), f"{recipe.shingles.token_kind.noun}s"
+    saved = f"{percent(share)} of the {what} need not be stored, read or trained on"
     if not counts["text_bytes"]:
         return f"It saves this: {saved}."
     return f"It saves about {size(share * counts['text_bytes'])} of text, if all are of average length: {saved}."

@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -98,6 +98,16 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
         else:
             log.warning("nothing was removed: %s", line)
     return found
+
+
+def of_units(counts: Mapping[str, int], recipe: Recipe) -> list[str]:
+    """Say that each document is one paragraph, if that is why nothing was cut, and log it."""
+    is_one = 0 < counts["units"] <= counts["documents"] and recipe.unit.boundaries == "paragraphs"
+    if counts["units_cut"] or not is_one:
+        return []
+    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
+    log.warning("nothing was cut: %s", line)
+    return [line]
 
 
 def _of_sizes(recipe: Recipe, of_input: Sizes, of_reference: Sizes | None) -> list[str]:

@@ -441,7 +441,7 @@ class Result:
         with Engine(backend="cpu").start() as runtime:
             nearest = None if before.nearest is None else before.nearest.at_least(threshold)
             decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
-        facts = self.facts.with_decisions(decisions, recipe.unit)
+        facts = self.facts.with_decisions(decisions, recipe)
         sources = self._input
         tables = tables_of(
             facts,

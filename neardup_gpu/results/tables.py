@@ -41,8 +41,7 @@ from ..stages.partners import Partners
 from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..stages.sketching import Sketched, Sketches
 from ..text.token_changes import remarks_on
-from ..text.unit_options import Unit
-from .nothing_removed import reasons, sizes_of
+from .nothing_removed import of_units, reasons, sizes_of
 
 
 class UnitSources(NamedTuple):
@@ -88,20 +87,20 @@ class Facts(NamedTuple):
         groups: Groups,
         decisions: Decisions,
         sketched: Sketched,
-        unit: Unit,
+        recipe: Recipe,
         sizes: np.ndarray | None = None,
     ) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
         known, columns = sketched.num_known_documents, sketched.columns
         given = (ranked, groups, decisions, sketched.ids, sketched.places)
         facts = cls(*given, None, known, None, columns, sizes, sketched.set_sizes)
-        return facts.with_decisions(decisions, unit)
+        return facts.with_decisions(decisions, recipe)
 
-    def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
+    def with_decisions(self, decisions: Decisions, recipe: Recipe) -> Facts:
         """Return the facts with other decisions."""
         if self.places is None:
             return self._replace(decisions=decisions)
-        ranked, ranks, owner = self.ranked, self.ranked.ranks, self.places.owner
+        ranked, ranks, owner, unit = self.ranked, self.ranked.ranks, self.places.owner, recipe.unit
         known, known_units = self.num_known, self.ranked.num_known
         keeper = decisions.keeper[ranks]
         source, kind = ranked.rows[keeper], self.groups.kinds(ranks, keeper)
@@ -114,7 +113,7 @@ class Facts(NamedTuple):
         num_tokens = ranked.num_tokens[ranks[known_units:]]
         mine, spared = slice(known_units, None), again[spared] - known_units
         decided = UnitDecisions(repeats[mine], kind[mine], num_tokens, spared, named[known:])
-        fates = fates_of(self.places.since(known_units, known), decided, unit)
+        fates = fates_of(self.places.since(known_units, known), decided, recipe)
         sources = UnitSources(repeats[mine], source[mine], copies[mine])
         return self._replace(decisions=decisions, fates=fates, sources=sources)
 
@@ -666,7 +665,7 @@ def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if facts.places is not None:
-        return remarks
+        return [*remarks, *of_units(counts, recipe)]
     against = sources.reference is not None
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
     of_input = sizes_of(ranked.num_tokens[ranked.of_input])

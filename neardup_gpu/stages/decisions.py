@@ -19,7 +19,7 @@ from ..recipe import Recipe
 from ..records import dataclass
 from . import choose_keepers
 from .conditions import alike_in_length
-from .priority import rows_by_priority
+from .priority import units_by_priority
 from .recall import random_order
 from .sketching import Sketched, can_repeat, is_compared
 from .verification import Verified, in_host_memory
@@ -71,11 +71,11 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If a column of the rule has no order.
     """
     known = sketched.num_known
-    num_tokens, owner = sketched.num_tokens[known:], None
-    if sketched.places is not None:
-        owner = sketched.places.owner[known:] - sketched.num_known_documents
-    number = len(sketched.ids) - sketched.num_known_documents
-    order = rows_by_priority(rule, num_tokens, sketched.columns, sketched.categories, owner, number) + known
+    num_tokens, places, first = sketched.num_tokens[known:], sketched.places, sketched.num_known_documents
+    if places is not None:
+        places = places.since(known, first)
+    number = len(sketched.ids) - first
+    order = units_by_priority(rule, num_tokens, sketched.columns, sketched.categories, places, number) + known
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])

@@ -17,7 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..documents.edits import Cuts, Edits
-from ..documents.units import NO_REASON, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
+from ..documents.units import (
+    NO_REASON,
+    Fates,
+    Places,
+    UnitDecisions,
+    are_repeats,
+    fates_of,
+    keep_apart,
+    spared_copies,
+)
 from ..engine.processors import own_threads
 from ..kernels import identical
 from ..recipe import Recipe
@@ -133,7 +142,7 @@ class EqualUnits:
         self._waiting: list[tuple[UnitBlock, np.ndarray, np.ndarray]] = []
         self._num_waiting = 0
         self._best = self._sizes = np.empty(0, np.int64)
-        self._order = np.empty(0, np.int64)
+        self._order, self._is_twice = np.empty(0, np.int64), False
 
     # ------------------------------------------------------------------------------------------------- units are added
 
@@ -204,14 +213,16 @@ class EqualUnits:
         Parameters
         ----------
         order : array of int64
-            All documents, from the best priority to the worst; those of the reference set come first.
+            All documents, from the best priority to the worst; those of the reference set come first. Documents of the
+            input may be there twice, as in `priority.documents_by_priority`.
         recipe : Recipe
         """
         if self._waiting:
             self._settle()
         self._known = np.empty((0, 2), np.uint64)
-        unit, number = recipe.unit, len(self.tokens)
-        self._order = order
+        unit, number, known = recipe.unit, len(self.tokens), self.num_known
+        self._is_twice = len(order) > self.num_documents
+        self._order = np.where(order < self.num_documents, order, order - (self.num_documents - known))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         self._best, self._sizes = np.full(number, np.iinfo(np.int64).max), np.zeros(number, np.int64)
@@ -226,22 +237,22 @@ class EqualUnits:
             is_source = words == best
             if block.texts is not None:
                 texts[block.groups[is_source]] = block.texts[is_source]
-            if block.first < self.num_known:
+            if block.first < known:
                 block.texts, block.places = None, block.places[:2]
                 continue
             repeats = block.repeats = self._repeats(block, words, best, recipe)
             is_named[block.groups[repeats]] = True
             if unit.keep_copies > 1 and not unit.overlaps:
-                holder = words[repeats] if unit.inside else words[repeats] >> 32
+                holder = words[repeats] if unit.inside else self._holders(words[repeats])
                 again.append((best[repeats], holder, words[repeats]))
         named = np.zeros(self.num_documents, bool)
-        named[order[self._best[is_named] >> 32]] = True
+        named[self._order[self._best[is_named] >> 32]] = True
         sizes = [0 if block.repeats is None else int(block.repeats.sum()) for block in self.of_input]
         parts = np.split(_spared(again, unit), np.cumsum(sizes)[:-1]) if again else [None] * len(sizes)
         kind = np.result_type(np.int32, *(block.places[1] for block in self.of_input))
         fates, first, listed, cuts = [], [np.empty(0, np.int64)], 0, _JoinedCuts(sum(sizes), kind)
         with ThreadPoolExecutor(own_threads(), "neardup-units") as threads:
-            for found, sources, number in threads.map(partial(self._fates, texts, named, unit), self.of_input, parts):
+            for found, sources, number in threads.map(partial(self._fates, texts, named, recipe), self.of_input, parts):
                 assert found.edits.cuts is not None
                 cuts.add(found.edits.cuts)
                 fates.append(found._replace(edits=Edits(found.kept)))
@@ -251,7 +262,7 @@ class EqualUnits:
         return EqualFates(_joined(fates, cuts.joined(), listed), np.concatenate(first))
 
     def _fates(
-        self, texts: np.ndarray, named: np.ndarray, unit: Unit, block: UnitBlock, spared: np.ndarray | None
+        self, texts: np.ndarray, named: np.ndarray, recipe: Recipe, block: UnitBlock, spared: np.ndarray | None
     ) -> tuple[Fates, np.ndarray, int]:
         """Decide about the documents of a block: return `Fates`, `first_source` and the number of listed units."""
         block.compare_texts(texts)
@@ -260,7 +271,7 @@ class EqualUnits:
         mine = np.empty(0, np.int64) if spared is None else np.flatnonzero(block.repeats)[spared]
         of_block = named[block.first : block.first + block.num_documents]
         decided = UnitDecisions(block.repeats, kind, self.tokens[block.groups], mine, of_block)
-        found = fates_of(block.all_places(), decided, unit)
+        found = fates_of(block.all_places(), decided, recipe)
         block.reason, block.kept, block.same_text = found.reason, found.unit_kept, None
         block.places = block.places[:2]
         there, first = found.first >= 0, np.full(block.num_documents, -1)
@@ -283,17 +294,27 @@ class EqualUnits:
 
     def _words(self, block: UnitBlock, rank: np.ndarray) -> np.ndarray:
         """Return a word for each unit that gives its priority: the rank of its document, and its number there."""
-        firsts = (rank[block.first : block.first + block.num_documents] << 32) - block.first_unit[:-1]
-        words = np.repeat(firsts, np.diff(block.first_unit))
+        documents = np.arange(block.first, block.first + block.num_documents)
+        words = np.repeat((rank[documents] << 32) - block.first_unit[:-1], np.diff(block.first_unit))
         words += np.arange(len(words))
+        if self._is_twice and block.first >= self.num_known:
+            places = block.all_places()
+            apart = np.flatnonzero(keep_apart(places))
+            mine = documents[places.owner[apart]]
+            words[apart] += (rank[mine + (self.num_documents - self.num_known)] - rank[mine]) << 32
         return words
+
+    def _holders(self, words: np.ndarray) -> np.ndarray:
+        """Return a number for the document of each word that `_words` returns."""
+        return self._order[words >> 32] if self._is_twice else words >> 32
 
     def _repeats(self, block: UnitBlock, words: np.ndarray, best: np.ndarray, recipe: Recipe) -> np.ndarray:
         """Return which units of the input repeat their source; both are given by the words of their priority."""
         has_source = (words != best) & (self.tokens[block.groups] >= recipe.unit.min_words)
         if recipe.only_against:
             has_source &= best >> 32 < self.num_known
-        return are_repeats(recipe.unit, has_source, np.zeros(len(words), np.int8), words >> 32 == best >> 32)
+        is_same = self._holders(words) == self._holders(best)
+        return are_repeats(recipe.unit, has_source, np.zeros(len(words), np.int8), is_same)
 
     # ------------------------------------------------------------------------------------------------ tables are made
 

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from ..data import arrow, one_array
 from ..documents.compared import ranks_of
+from ..documents.units import Places, keep_apart, per_document
 from ..errors import InputError
-from ..keep_rule import FIRST, LONGEST, Key, keys_of
+from ..keep_rule import FIRST, LONGEST, Key, compares_lengths, keys_of
 from .conditions import words_of_values
 
 SHINGLES = "shingles"
@@ -24,32 +25,26 @@ def rows_by_priority(
     num_tokens: np.ndarray,
     columns: Mapping[str, pa.ChunkedArray],
     categories: Mapping[str, Sequence[str]] | None = None,
-    owner: np.ndarray | None = None,
-    num_documents: int = 0,
     *,
     parameter: str = "keep",
 ) -> np.ndarray:
     """Return the rows from the best priority to the worst.
 
-    Units that are parts of documents have the priority of their document, and those of one document keep their order.
-
     Parameters
     ----------
     rule : str or Key
         A rule, or its only key, whose column may have a comma in its name.
-    num_tokens : array of int64, shape (units,)
+    num_tokens : array of int64, shape (rows,)
     columns : dict of str to pyarrow.ChunkedArray
-        At least those that the rule names, of documents.
+        At least those that the rule names.
     categories : dict of str to sequence of str, default None
         The order of the values of each column that has ordered categories.
-    owner : array of int64, shape (units,), default None
-        The document of each unit, of `num_documents`; None if each document is a unit.
     parameter : str, default "keep"
         The name of the rule in errors.
 
     Returns
     -------
-    array of int64, shape (units,)
+    array of int64, shape (rows,)
         Ties fall to input order; nulls and NaN come last.
 
     Raises
@@ -60,10 +55,6 @@ def rows_by_priority(
     rows = np.arange(len(num_tokens), dtype=np.int64)
     if rule == FIRST or not len(rows):
         return rows
-    if owner is not None:
-        of_documents = np.bincount(owner, num_tokens, num_documents).astype(np.int64)
-        order = rows_by_priority(rule, of_documents, columns, categories, parameter=parameter)
-        return np.argsort(np.argsort(order)[owner], kind="stable")
     if rule == LONGEST:
         return np.argsort(-num_tokens, kind="stable")
     values, directions = [], []
@@ -78,6 +69,45 @@ def rows_by_priority(
     table = pa.table([*values, arrow(rows)], [str(place) for place in range(len(values) + 1)])
     found = pc.sort_indices(table, sort_keys=list(zip(table.column_names, [*directions, "ascending"], strict=True)))
     return found.to_numpy().astype(np.int64)
+
+
+def units_by_priority(
+    rule: str,
+    num_tokens: np.ndarray,
+    columns: Mapping[str, pa.ChunkedArray],
+    categories: Mapping[str, Sequence[str]] | None,
+    places: Places | None,
+    num_documents: int,
+) -> np.ndarray:
+    """Return the units of `num_documents` documents from the best priority to the worst; see `rows_by_priority`.
+
+    Units that are parts of documents, where `places` says, have the priority of their document, and those of one
+    document keep their order. `columns` are those of documents.
+    """
+    if places is None or rule == FIRST:
+        return rows_by_priority(rule, num_tokens, columns, categories)
+    of_documents, owner = per_document(places, num_tokens, num_documents), places.owner
+    order = documents_by_priority(rule, of_documents, columns, categories)
+    if len(order) > num_documents:
+        owner = np.where(keep_apart(places), num_documents + owner, owner)
+    return np.argsort(np.argsort(order)[owner], kind="stable")
+
+
+def documents_by_priority(
+    rule: str,
+    num_tokens: np.ndarray,
+    columns: Mapping[str, pa.ChunkedArray],
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> np.ndarray:
+    """Return the documents from the best priority to the worst, for their units.
+
+    If the rule compares lengths, each document is there twice. Its second number, with that of all documents added, is
+    for units that keep their neighbours apart, and comes after the first ones of all: a copy may have to stay there,
+    and cuts make documents shorter. When the result is deduplicated again, it must not be better than the copy for
+    which others were cut.
+    """
+    order = rows_by_priority(rule, num_tokens, columns, categories)
+    return np.append(order, order + len(order)) if compares_lengths(rule) else order
 
 
 def _with_order(

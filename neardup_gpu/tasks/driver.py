@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..data import numpy_of
 from ..documents.batches import one_integer_type
+from ..documents.columns import nulls_as_strings
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.formats import reader_of
 from ..documents.kept import united
@@ -429,7 +430,8 @@ def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
         found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
         schemas = (of_text(facts["schema"]) for facts in found.facts)
         as_strings = all(facts["as_strings"] for facts in found.facts)
-        schema = united([each for each in schemas if each is not None], mine[0].covers, as_strings)
+        found_types = united([each for each in schemas if each is not None], mine[0].covers, as_strings)
+        schema = nulls_as_strings(found_types)
     kind = job.writing.output_format or ""
     counted = [len(slice.kept_names) for slice in mine]
     if mine[0].source.format == "text":

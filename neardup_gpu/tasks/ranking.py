@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
-from ..keep_rule import keep_columns
+from ..documents.units import keep_apart
+from ..keep_rule import compares_lengths, keep_columns
 from ..recipe import Recipe
 from ..stages.priority import rows_by_priority
 from ..store.exchange import read_partition
@@ -121,7 +122,10 @@ def deciding_columns(files: Files, number: int) -> dict[str, pa.ChunkedArray]:
 
 
 class _RankedRows:
-    """Rows with what their priority depends on: a table of number, num_tokens, size, and the columns that decide."""
+    """Rows with what their priority depends on: a table of number, num_tokens, size, and the columns that decide.
+
+    The bits of `num_tokens` are inverted for units that come last, as in `documents_by_priority`.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -140,8 +144,11 @@ class _RankedRows:
         plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
         owner = None
         if files.shared.recipe.unit.divides:  # units have the priority of their document
-            owner = places_of_units(files, number).owner
+            places = places_of_units(files, number)
+            owner = places.owner
             plain["num_tokens"] = tokens_of_documents(files, number)[owner]
+            if compares_lengths(files.shared.recipe.keep):
+                plain["num_tokens"] ^= -keep_apart(places).astype(np.int64)
         table = pa.table({name: arrow(column) for name, column in plain.items()})
         if len(table):
             for name, column in deciding_columns(files, number).items():
@@ -166,7 +173,9 @@ class _RankedRows:
         if len(self) == 0:
             return np.empty(0, np.int64)
         columns = {name: self.table[_COLUMN + name] for name in keep_columns(recipe.keep)}
-        found = rows_by_priority(recipe.keep, numpy_of(self.table["num_tokens"]), columns)
+        num_tokens = numpy_of(self.table["num_tokens"])
+        found = rows_by_priority(recipe.keep, num_tokens ^ (num_tokens >> 63), columns)
+        found = found[np.argsort(num_tokens[found] < 0, kind="stable")]
         if recipe.method.measure.directed:
             found = found[np.argsort(-numpy_of(self.table["size"])[found], kind="stable")]
         return found

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..documents.sources import Sources
 from ..log import log
 from ..results.by_value import lost_most, merged_files
-from ..results.nothing_removed import merged, reasons
+from ..results.nothing_removed import merged, of_units, reasons
 from ..results.tables import (
     REMOVED_COUNTS,
     SKETCH_COUNTS,
@@ -79,7 +79,11 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         **lost_most(*merged_files([facts["by_file"] for facts in written.facts])),
         "warnings": [
             *notes,
-            *([] if recipe.unit.divides else reasons(removed, recipe, sources, of_input, known_sizes)),
+            *(
+                of_units(counts, recipe)
+                if recipe.unit.divides
+                else reasons(removed, recipe, sources, of_input, known_sizes)
+            ),
         ],
         "tasks": {
             "workers": job.work.workers.num_workers,

@@ -128,4 +128,4 @@ def decided(
         in_reference=None if against is None else found.keeper < layout.num_known,
         reference=None if against is None else against.column(found.keeper, found.keeper >= layout.num_known),
     )
-    return columns, fates_of(places, decisions, files.shared.recipe.unit)
+    return columns, fates_of(places, decisions, files.shared.recipe)

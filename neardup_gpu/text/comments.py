@@ -16,7 +16,6 @@ import numpy as np
 
 from ..data import Ragged
 from ..kernels import code
-from ..kernels._cpu import shares
 from ..kernels.code import AFTER_NO_WORD, AFTER_SPACE, AT_LINE_START, COMMENT, ESCAPE, FIRST, LETTER, LINE, NESTED
 from .languages import language_of
 from .raw_text import BORDER_BYTES
@@ -150,12 +149,9 @@ def are_open(text: Ragged, languages: np.ndarray) -> np.ndarray:
     array of bool, shape (bytes,)
     """
     values, offsets, (rules, firsts, openings) = text.values, text.offsets, table()
-    bounds, found = shares(offsets), np.zeros(len(values), np.uint8)
-    counts, invalid = np.zeros(len(languages), np.int64), np.zeros(len(bounds) - 1, np.int64)
+    found = np.zeros(len(values), np.uint8)
     every = rules | np.array([0, 0, 0, COMMENT], np.uint64)  # strings are looked for as well
-    code._clear_documents(
-        len(bounds) - 1, values, offsets, bounds, languages, (every, firsts, openings), found, counts, invalid
-    )
+    code.clear_comments(values, offsets, languages, (every, firsts, openings), found)
     begins_open = np.zeros(len(values), bool)
     for number, of_language in enumerate(RULES.values(), 1):
         for end in (closing.encode() for _, closing, flags in of_language if flags & FIRST):

@@ -5,10 +5,12 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 
+import neardup_gpu as nd
 from neardup_gpu import Reading
 from neardup_gpu.documents import jsonlines, open_documents
 from neardup_gpu.documents.columns import is_string
@@ -232,6 +234,16 @@ def test_a_column_that_stands_twice_in_a_line_is_refused(column, line, neighbour
     assert documents.skipped["row"].to_pylist() == [neighbours + 1]
 
 
+def test_of_another_name_that_stands_twice_the_last_value_counts(tmp_path):
+    lines = [
+        '{"text": "a", "n": 1, "n": null, "m": {"x": 1, "x": 2}}',
+        '{"n": 1, "text": "b", "m": {}, "n": 2, "m": {"x": 3}}',
+    ]
+    (tmp_path / "d.jsonl").write_text("\n".join(lines))
+    nd.dedup(tmp_path / "d.jsonl", output=tmp_path / "out", writing=nd.Writing(output_format="parquet"))
+    assert pq.read_table(tmp_path / "out/kept").to_pylist() == [json.loads(line) for line in lines]
+
+
 def test_escaped_halves_of_characters_never_become_bytes(tmp_path):
     path = tmp_path / "d.jsonl"
     path.write_bytes(
@@ -282,3 +294,19 @@ def test_new_members_are_those_of_python(rows, data):
 def test_a_member_is_found_however_its_name_is_written():
     block = Block.of(b'{"se\\u0061ms": "1", "a": 2}\n', 1, {})
     assert with_members(block, {"seams": pa.array(["3"])}).data == b'{"se\\u0061ms": "3", "a": 2}\n'
+
+
+@pytest.mark.parametrize("nothing", ["null", "[]", "[null]", '{"x": null}'])
+def test_a_column_of_nulls_has_the_type_of_other_blocks_and_files(nothing, tmp_path):
+    value = nothing.replace("null", "2") if "null" in nothing else "[2]"
+    files = {"a": f'{{"text": "a", "n": {nothing}, "o": null}}\n', "b": f'{{"text": "b", "n": {value}, "o": null}}'}
+    for name, text in files.items():
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    (tmp_path / "one.jsonl").write_text("".join(files.values()))
+    for shard_bytes in (None, "1MB"):
+        writing = nd.Writing(output_format="parquet", shard_bytes=shard_bytes, overwrite=True)
+        for source in ([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "one.jsonl"):
+            nd.dedup(source, output=tmp_path / "out", writing=writing)
+            table = pq.read_table(tmp_path / "out/kept")
+            assert table.to_pylist() == [json.loads(line) for line in files.values()]
+            assert table.schema.field("o").type == pa.string()

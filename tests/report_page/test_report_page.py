@@ -202,6 +202,20 @@ def test_an_input_that_is_gone_or_has_changed(moved, caplog):
     assert "3 are removed" in (moved / "page.html").read_text()
 
 
+def test_equal_texts_without_words_do_not_look_as_if_the_input_had_changed(tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "{text}"}}\n' for text in ("!!!", "a b", "!!!", "A b")))
+    nd.dedup(tmp_path / "in.jsonl", output=tmp_path / "out")
+    assert len(data(of_folder(tmp_path / "out"))["texts"]) == 2
+
+
+def test_a_page_of_parts_says_what_share_of_the_words_is_cut(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "one two three\\nfour"}\n{"text": "one two three\\nfive"}\n')
+    nd.dedup(tmp_path / "in.jsonl", recipe=Recipe(unit="line"), output=tmp_path / "out")
+    html = of_folder(tmp_path / "out").html
+    assert "37.5% of the words need not be stored" in html
+    assert "Each part that is cut has the same words, in their order, as a kept part." in html
+
+
 def test_documents_in_memory(tmp_path):
     table = pa.table({"id": ["one", "again"], "text": [text("one"), text("one", "amended")]})
     nd.dedup(table, id_column="id", output=tmp_path / "out", writing=nd.Writing(check=0))

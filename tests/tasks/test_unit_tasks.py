@@ -26,6 +26,7 @@ from neardup_gpu.tasks import unit_results
 SENTENCES = [
     *("The river rose. ", "THE RIVER, rose! ", "All rights reserved", "menu", "Menu: ", "}\n", "\n\n", "", "\r\n"),
     *("It rained for many days and the river rose over its banks again. ", "He said so. And he went"),
+    "He said so. The river rose! and he went. MENU. ",
 ]
 
 
@@ -78,6 +79,14 @@ def compare_units(memory, tasks):
         assert here.get(name) == there.get(name), name
 
 
+def test_documents_of_one_paragraph_each_are_a_reason_why_nothing_is_cut(tmp_path):
+    pq.write_table(pa.table({"text": ["a\nb", "a\nc"]}), tmp_path / "in.parquet")
+    flat(nd.dedup, tmp_path / "in.parquet", output=tmp_path / "memory", unit="paragraph")
+    in_tasks(tmp_path / "tasks", tmp_path / "in.parquet", slice_bytes=3000, partitions=3, unit="paragraph")
+    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
+    assert [read_report(tmp_path / name)["warnings"] for name in ("memory", "tasks")] == [[line], [line]]
+
+
 CASES = {
     "equal lines": {"unit": "line"},
     "near lines": {"unit": "line", "threshold": 0.8, "shingle_size": 2},
@@ -88,6 +97,7 @@ CASES = {
     "containment": {"unit": "line", "method": "containment", "threshold": 0.8, "shingle_size": 1, "keep": "date"},
     "paragraphs, the longest": {"unit": "paragraph", "keep": "longest", "drop_below": 12},
     "sentences, by date": {"unit": "sentence", "keep": "date:desc", "keep_copies": 2, "min_words": 2},
+    "sentences, the longest": {"unit": "sentence", "keep": "date,longest", "inside": True},
     "two sentences, inside": {"unit": "sentences:2", "inside": True},
     "windows": {"unit": "window:6/2", "inside": True},
     "lines, inside": {"unit": "line", "inside": True, "keep_copies": 2, "drop_below": 9, "keep": "longest"},
@@ -100,7 +110,16 @@ CASES = {
 }
 
 
-SOME = ("tf-idf", "containment", "sentences, by date", "lines, inside", "within", "components", "reference alone")
+SOME = (
+    "tf-idf",
+    "containment",
+    "sentences, by date",
+    "sentences, the longest",
+    "lines, inside",
+    "within",
+    "components",
+    "reference alone",
+)
 
 
 @pytest.mark.parametrize("case", some(CASES, SOME))
