@@ -45,7 +45,7 @@ def readings(monkeypatch):
         begun.append(self)
         return batches(self)
 
-    def chosen(self, folder, num_bytes=None, again=None):
+    def chosen(self, folder, num_bytes=None, again=None, over=None):
         return spool_module.Spool(folder) if again is None else again
 
     monkeypatch.setattr(TextRows, "_batches", noted)

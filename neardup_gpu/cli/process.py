@@ -109,8 +109,11 @@ def _run(arguments: list[str] | None) -> int:
         status = 0
     else:
         gc.set_threshold(100_000)  # of 700: what is imported stays, and to look for garbage in it takes 30 ms
+        from ..engine.heap import share
+        from ..engine.processors import most_threads
         from .app import run as run_command
 
+        share(most_threads())
         status = run_command(words)
     sys.stdout.flush()
     return status

@@ -99,10 +99,11 @@ class Runtime(Protocol):
         """Whether this number of additional bytes of keys may stay where they are; else they have to go to host
         memory."""
 
-    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> Any:
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None, over: Any = None) -> Any:
         """Return an empty spool with at most `num_bytes` in the backend's memory, by default its whole share.
 
-        `again` makes rows again from the text, where that takes less time than a file.
+        `again` makes rows again from the text, where that takes less time than a file. On the host, rows are written
+        over those of the spool `over`, if it is given.
         """
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:

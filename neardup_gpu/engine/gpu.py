@@ -185,7 +185,7 @@ class GpuRuntime:
             return True
         return False
 
-    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> DeviceSpool:
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None, over: Any = None) -> DeviceSpool:
         self._spools.append(DeviceSpool(folder, self.shares.spool if num_bytes is None else num_bytes, again))
         return self._spools[-1]
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # as M_TRIM_THRESHOLD of mallopt
 _VARIABLE = "MALLOC_MMAP_THRESHOLD_"
 
 KEPT = 1 << 30, 1 << 30
@@ -40,6 +40,17 @@ if hasattr(os, "register_at_fork"):  # else a process forked while a thread chan
 def _of_c_library(name: str) -> Any:
     """A function of glibc; None in another C library."""
     return None if os.name == "nt" else getattr(ctypes.CDLL(None), name, None)
+
+
+def share(heaps: int) -> None:
+    """Let all threads of this process take memory from at most this number of heaps.
+
+    glibc would make a heap for each of the first threads, eight for each processor. What a thread frees at the end of a
+    heap stays there, and `give_back` cannot return it. Call `share` before the first thread is started, in a process
+    that is the command's own, as it cannot be undone.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ and (set_option := _of_c_library("mallopt")) is not None:
+        set_option(_ARENA_MAX, heaps)
 
 
 def give_back() -> None:

@@ -125,8 +125,8 @@ class HostRuntime:
     def keeps(self, num_bytes: int) -> bool:
         return True
 
-    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> Any:
-        return Spool(folder)
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None, over: Any = None) -> Any:
+        return Spool(folder, over)
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         return ((batch, batch.text) for batch in batches)

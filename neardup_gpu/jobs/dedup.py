@@ -296,7 +296,10 @@ def run(
     if spooled is not None:
         try:
             found = partners_of(
-                JoinedRows(groups.keys, groups.pinned, spooled, groups.num_tokens, groups.owner),
+                JoinedRows(
+                    *(groups.keys, groups.pinned, spooled, groups.num_tokens, groups.owner),
+                    read_later=num_checked > 0,
+                ),
                 candidates,
                 recipe,
                 measure,

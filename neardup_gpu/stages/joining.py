@@ -164,8 +164,9 @@ def build_index(
     members : array of int64
         Rows to index; the others have no places.
     sets : Rows
-        An empty spool. There the set of each member that has postings is kept for verification, in the order of the
-        spool; other members have an empty row. It stays empty by a directed measure.
+        An empty spool, which may be written over that of `spooled`: the set of a document is never larger than its
+        shingles. There the set of each member that has postings is kept for verification, in the order of the spool;
+        other members have an empty row. It stays empty by a directed measure.
     join : Joiner
     clock : Clock
 

@@ -813,6 +813,8 @@ class JoinedRows(NamedTuple):
         The document of each row, if pairs of one document do not count. The candidates have no such pair.
     known : Verified or None
         Pairs that are verified already.
+    read_later : bool
+        Whether the shingles are read after the join. Otherwise sets may be written over them.
     """
 
     keys: Any
@@ -821,6 +823,7 @@ class JoinedRows(NamedTuple):
     num_tokens: np.ndarray | None = None
     owner: np.ndarray | None = None
     known: Verified | None = None
+    read_later: bool = True
 
 
 class JoinLimits(NamedTuple):
@@ -853,7 +856,7 @@ def partners_of(
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
-    keys, pinned, spooled, num_tokens, owner, known = joined
+    keys, pinned, spooled, num_tokens, owner, known, read_later = joined
     folder, join = spooled.spool.folder, Joiner(method.measure, threshold, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -876,7 +879,10 @@ def partners_of(
 
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
-    with runtime.spool(folder, runtime.shares.sets) as sets:
+    # A method that sketches reads shingles once more, and so does the error of too many comparisons.
+    read_later |= isinstance(method, Sketch) or limits.max_comparisons is not None
+    over = None if read_later else spooled.spool
+    with runtime.spool(folder, runtime.shares.sets, over=over) as sets:
         index: list[PostingsIndex] = []
         if len(members):
             with clock.stage("index"):

@@ -132,6 +132,9 @@ class Spool(GrowingRows):
     ----------
     folder : path, optional
         Where the file goes; the system's temporary folder unless given.
+    over : Spool, optional
+        A spool whose file is written over from its beginning. No row of it may be read once a row begins there. Where
+        the system holds a file in memory, writing over it takes no further page.
 
     Raises
     ------
@@ -142,15 +145,20 @@ class Spool(GrowingRows):
     table = None
     """Shingles are not counted as they come."""
 
-    def __init__(self, folder: Path | str | None = None) -> None:
+    def __init__(self, folder: Path | str | None = None, over: Spool | None = None) -> None:
         self.folder = Path(folder or tempfile.gettempdir())
         try:
-            self._file = tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0)  # noqa: SIM115
+            self._file: Any
+            if over is None:
+                self._file = tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0)  # noqa: SIM115
+            else:
+                self._file = over._file
+                self._file.seek(0)
         except OSError as error:
             raise_want(error)
             message = f"{self.folder}: {error.strerror}; name another folder with temp_dir=..."
             raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
-        self._disk = Room(self.folder)
+        self._disk = Room(self.folder) if over is None else None
         self._place = threading.Lock()  # of the file's only position
         super().__init__()
 
@@ -166,7 +174,7 @@ class Spool(GrowingRows):
     def write(self, values: np.ndarray) -> None:
         """Write the values of rows, which are noted apart."""
         view = memoryview(np.ascontiguousarray(values).data).cast("B")
-        if self._disk.lacks(len(view)):
+        if self._disk is not None and self._disk.lacks(len(view)):
             raise disk_full(self.folder, len(view))
         try:
             with self._place:
@@ -217,9 +225,10 @@ class Spool(GrowingRows):
         if hasattr(os, "preadv"):
             return os.preadv(self._file.fileno(), views, position)
         with self._place:
+            end = self._file.tell()
             self._file.seek(position)
-            count: int = self._file.readinto(views[0])  # type: ignore[attr-defined]
-            self._file.seek(0, os.SEEK_END)
+            count: int = self._file.readinto(views[0])
+            self._file.seek(end)
             return count
 
     def _read(self, arrays: list[np.ndarray], position: int) -> None:

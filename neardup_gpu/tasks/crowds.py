@@ -186,7 +186,7 @@ def crowd(
         answered, places = answered_sets(files, sets, 0, spool, runtime)
         rows = np.zeros(len(ranks), np.int64)
         rows[np.searchsorted(ranks, answered)] = places
-        facts = {"num_tokens": np.ones(len(ranks), np.int64)}
+        facts: dict[str, Any] = {"num_tokens": np.ones(len(ranks), np.int64)}
         for name, column in answered_facts(files, sets, 0).items():
             facts[name] = np.ones(len(ranks), np.int64)
             facts[name][np.searchsorted(ranks, answered)] = column

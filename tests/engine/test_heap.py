@@ -43,6 +43,40 @@ def test_freed_memory(blocks: list[str], stays: bool) -> None:
     assert afterwards < 95_000_000  # with all that was imported
 
 
+HEAPS = """
+import ctypes, threading
+from neardup_gpu.engine import heap
+
+heap.share(2)
+wait = threading.Barrier(7)
+
+def allocate():
+    held = ctypes.create_string_buffer(5000)
+    wait.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(wait.parties - 1)]
+for thread in threads:
+    thread.start()
+wait.wait()
+for thread in threads:
+    thread.join()
+library = ctypes.CDLL(None)
+library.fdopen.restype = ctypes.c_void_p
+file = library.fdopen(1, b"w")
+library.malloc_info(0, ctypes.c_void_p(file))
+library.fflush(ctypes.c_void_p(file))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("others", [{}, {"MALLOC_ARENA_MAX": "100"}])
+def test_number_of_heaps(others: dict[str, str]) -> None:
+    of_own = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    command = [sys.executable, "-c", HEAPS]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=of_own | others)
+    assert (ran.stdout.count("<heap nr=") <= 2) == (not others)
+
+
 FORK = """
 import os, signal, threading
 from neardup_gpu.engine import heap

@@ -41,6 +41,29 @@ def test_rows_come_back_in_any_order(way, parts, data):
         assert spool.gather(np.array([len(rows)]))[0].tolist() == [1, 2]
 
 
+def test_rows_are_written_over_others_that_were_read(way, tmp_path):
+    rows = [[5, 3, 5], [], [9, 1, 2, 2], [7]]
+    with Spool(tmp_path) as before:
+        before.append(Ragged.from_rows(rows, np.uint64))
+        with Spool(tmp_path, before) as after:
+            for row in range(len(rows)):
+                read = before.gather(np.array([row]))
+                assert read[0].tolist() == rows[row]
+                after.append(Ragged.from_rows([sorted(set(read[0].tolist()))], np.uint64))
+            found = after.gather(np.arange(len(rows)))
+            assert [found[i].tolist() for i in range(len(rows))] == [sorted(set(row)) for row in rows]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_has_room_for_rows_that_are_written_over_others(monkeypatch, tmp_path):
+    with Spool(tmp_path) as before:
+        before.append(Ragged.from_rows([[1, 2, 3]], np.uint64))
+        monkeypatch.setattr(disk, "room", lambda folder: 0)
+        with Spool(tmp_path, before) as after:
+            after.append(Ragged.from_rows([[4, 5]], np.uint64))
+            assert after.gather(np.array([0]))[0].tolist() == [4, 5]
+
+
 def test_a_long_row_after_many_gaps(monkeypatch):
     """The system takes at most 1,024 parts in one call."""
     rows = [*([number] for number in range(3000)), range(10**5)]
