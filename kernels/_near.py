@@ -9,6 +9,7 @@ import numpy as np
 from ._bits import count_bits
 from ._cpu import jit, num_threads
 from ._launch import Device, cuda, kernel, most_rows
+from ._ragged import sums_before
 from ._search import upper_bound
 
 
@@ -98,7 +99,7 @@ def add_written(found, write, sizes, compared, masks):
     masks : array of uint64, shape (tables, words)
         Masks under which pairs were found already.
     """
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    places = sums_before(sizes)
     packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
     if len(packed) == 0:
         return

@@ -43,6 +43,7 @@ from ._cpu import jit, parallel, shares
 from ._gf2 import mix64, mixed
 from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
+from ._ragged import sums_before
 
 EMPTY = np.uint64(2**64 - 1)
 FARTHEST = 2**63 - 1
@@ -289,8 +290,7 @@ def gpu(features, offsets, weights, salt, samples):
     xp = namespace()
     first, last = bounds_of(offsets)
     features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
-    before = xp.zeros(len(features) + 1, np.int64)
-    before[1:] = xp.cumsum(weights)
+    before = sums_before(weights)
     totals = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.uint64)
     (thresholds,) = constants(poisson)
     ranks = xp.full((len(offsets) - 1, samples), np.uint64(FARTHEST))

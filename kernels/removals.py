@@ -21,9 +21,9 @@ import numpy as np
 
 from ._cpu import Rare, jit
 from ._launch import cuda, kernel, namespace, on_device, to_host
+from ._ragged import sums_before
 from ._search import lower_bound
 from ._sort import order_of
-from .gather import _new_offsets
 from .repeats import windows_of
 
 
@@ -132,7 +132,7 @@ def _count_ended(places, heads, length, stops):
 
 def _number_of(xp, marked, begins, ends):
     """Return the number of marks in each of some runs of an array."""
-    before = _new_offsets(xp, marked)
+    before = sums_before(marked)
     return before[ends] - before[begins]
 
 
@@ -172,7 +172,7 @@ def gpu(stretches, length, copies, fixed):
         return tuple(map(on_device, cpu(tuple(map(to_host, stretches)), length, copies, fixed)))
     whole, gone = (_number_of(xp, removed, *overlapping) == 0)[order], removed[order]
     sources = xp.full(len(places), -1, np.int64)
-    sources[order[gone]] = of_class[xp.flatnonzero(whole)[_new_offsets(xp, whole)[heads[gone]]]]
+    sources[order[gone]] = of_class[xp.flatnonzero(whole)[sums_before(whole)[heads[gone]]]]
     places, sources = places[removed], sources[removed]
     new = xp.ones(len(places), bool)
     new[1:] = (xp.diff(places) != 1) | (xp.diff(sources) != 1)

@@ -27,8 +27,8 @@ import numpy as np
 from ._buckets import sort_by_key
 from ._cpu import Rare, jit, num_threads, parallel, shares
 from ._launch import Device, array_module, cuda, kernel, namespace, on_device
+from ._ragged import sums_before
 from ._sort import order_of
-from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
 """The base of the rolling hash, odd."""
@@ -397,7 +397,7 @@ def _compare_pieces(tokens, places, firsts, length, each, equal):
 def _hashes(xp, tokens, offsets, length, each):
     """Return the place and the hash of each window; a thread rolls over `each` of them."""
     sizes = xp.maximum(xp.diff(offsets) - (length - 1), 0)
-    pieces = _new_offsets(xp, (sizes + (each - 1)) // each)
+    pieces = sums_before((sizes + (each - 1)) // each)
     piece = xp.arange(int(pieces[-1]))
     rows = xp.searchsorted(pieces, piece, side="right") - 1
     begins = (piece - pieces[rows]) * each
