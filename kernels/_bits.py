@@ -106,19 +106,25 @@ def in_columns(fingerprints):
     return fingerprints.reshape(len(fingerprints), fingerprints.ndim)
 
 
+@jit()
+def permuted_word(fingerprint, parts):
+    """Return the first 64 bits of one fingerprint, of shape (words,), with the mask's bits leading."""
+    word = np.uint64(0)
+    per_word = len(parts) // len(fingerprint)
+    for column in range(len(fingerprint)):
+        for part in range(column * per_word, (column + 1) * per_word):
+            word |= move(fingerprint[column], parts[part, 0], parts[part, 1])
+    return word
+
+
 @parallel("uint64[:, ::1], uint64[:, ::1], uint64[::1]", least=4096)
 def _permute_words(begin, end, fingerprints, parts, words):
-    per_word = len(parts) // fingerprints.shape[1]
     for i in range(begin, end):
-        word = np.uint64(0)
-        for column in range(fingerprints.shape[1]):
-            for part in range(column * per_word, (column + 1) * per_word):
-                word |= move(fingerprints[i, column], parts[part, 0], parts[part, 1])
-        words[i] = word
+        words[i] = permuted_word(fingerprints[i], parts)
 
 
 def permuted_words(fingerprints, parts):
-    """Return the first 64 bits of each fingerprint, of shape (rows, words), with the mask's bits leading."""
+    """Return `permuted_word` of each fingerprint, of shape (rows, words)."""
     words = np.empty(len(fingerprints), np.uint64)
     _permute_words(len(words), fingerprints, parts, words)
     return words

@@ -10,7 +10,8 @@ import numpy as np
 from ._cpu import jit, parallel, shares
 from ._gf2 import advance, prepare
 from ._launch import cuda, fetch_numbers, kernel, row_of
-from ._sort import counted_before, firsts_of, in_parts, order_of, sort_part
+from ._ragged import sums_before
+from ._sort import firsts_of, in_parts, order_of, sort_part
 
 PAIRS_AT_ONCE = 1 << 26
 """Pairs that are written at a time: 0.5 GB."""
@@ -180,7 +181,7 @@ def _write_pairs(before, starts, sizes, most, rows, bits, first, packed):
 @kernel("void(uint32[::1], boolean[::1], int64[::1], uint32[::1], boolean[::1])")
 def _write_members(order, begins, before, places, firsts):
     """One thread per place of an order: write the key that is there, if its bucket has another one, and whether it is
-    the first of its bucket. `before` is `counted_before` of the keys that are written.
+    the first of its bucket. `before` is `sums_before` of the keys that are written.
     """
     at = cuda.grid(1)
     if at < len(order) and before[at] < before[at + 1]:
@@ -203,7 +204,7 @@ def buckets_of(xp, keys, offsets=None):
     order, begins = order_of(keys, offsets=offsets)
     joined = xp.zeros(len(keys) + 1, bool)  # to the key before
     joined[:-1] = ~begins
-    before = counted_before(joined[1:] | joined[:-1])
+    before = sums_before(joined[1:] | joined[:-1])
     num_members, num_buckets = fetch_numbers(before[-1], xp.count_nonzero(joined[1:] & begins))
     places, firsts = xp.empty(num_members, np.uint32), xp.empty(num_members, bool)
     _write_members.threads(len(order), order, begins, before, places, firsts)
@@ -252,8 +253,7 @@ def compare_buckets(xp, rows, starts, sizes, bits, bucket_limit, bucket_probe, c
         The pairs as words, `PAIRS_AT_ONCE` at a time.
     """
     counts, large, left_out = limited(xp, sizes, bucket_limit, bucket_probe)
-    before = xp.zeros(len(counts) + 1, np.int64)
-    before[1:] = xp.cumsum(counts)
+    before = sums_before(counts)
     num_large, num_uncompared, num_pairs = fetch_numbers(xp.count_nonzero(large), left_out, before[-1])
     if num_large:
         begins = xp.full(len(starts) + 1, len(rows), np.int64)

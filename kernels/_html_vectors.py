@@ -1,8 +1,7 @@
 """Masks of the bytes of a page at which its tokenizer has something to do, 64 bytes at a time."""
 
-from ._cpu import intrinsic, ir, types
+from ._cpu import intrinsic
 from ._utf8 import mask_of_block
-from ._vectors import Vectors
 
 
 def _among(builder, block, text, characters):
@@ -20,31 +19,19 @@ def text_mask(typingctx, array, index):
 
 
 @intrinsic
-def name_mask(typingctx, array, index):
-    """Bit i: array[index + i] ends the name of a tag."""
-    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />"))
+def end_mask(typingctx, array, index, other, another):
+    """Bit i: array[index + i] is a space, >, or one of two other bytes."""
 
+    def emit(builder, block, text, *others):
+        found = _among(builder, block, text, "\t\n\f\r >")
+        for each in others:
+            found = builder.or_(found, builder.icmp_unsigned("==", text, each))
+        return found
 
-@intrinsic
-def attribute_mask(typingctx, array, index):
-    """Bit i: array[index + i] ends the name of an attribute."""
-    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />="))
-
-
-@intrinsic
-def value_mask(typingctx, array, index):
-    """Bit i: array[index + i] ends the value of an attribute that has no quotes."""
-    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r >"))
+    return mask_of_block(array, emit, 2)
 
 
 @intrinsic
 def byte_mask(typingctx, array, index, byte):
     """Bit i: array[index + i] is this byte."""
-
-    def codegen(context, builder, signature, args):
-        block = Vectors(context, builder, 8, 64)
-        loaded = block.load(signature.args[0], args[0], args[1])
-        wanted = block.splat(builder.trunc(args[2], ir.IntType(8)))
-        return block.mask(builder.icmp_unsigned("==", loaded, wanted))
-
-    return types.uint64(array, types.int64, types.int64), codegen
+    return mask_of_block(array, lambda builder, block, text, byte: builder.icmp_unsigned("==", text, byte), 1)

@@ -24,10 +24,10 @@ from .visible_text import (
     _after_attributes,
     _after_declaration,
     _begins_comment,
+    _end,
     _is_letter,
     _is_space,
     _lower,
-    _name_end,
 )
 
 MAX_OPEN = 2048
@@ -113,7 +113,7 @@ def _is_tame(page, names, kinds):
         start, closing = _next_tag(page, i, doubtful_length > 0, foreign > 0)
         if start == len(page):
             return True
-        at = _name_end(page, start, len(page))
+        at = _end(page, start, len(page), ord("/"), ord("/"))
         kind = _kind(page, start, at, names, kinds)
         end, closes_itself, attributes = _after_attributes(page, at, len(page))
         end = min(end, len(page))

@@ -7,8 +7,9 @@ new is a pair that no earlier table has found, as it agrees under none of the ea
 import numpy as np
 
 from ._bits import count_bits
-from ._cpu import jit, num_threads
+from ._cpu import jit, num_threads, parallel
 from ._launch import Device, cuda, kernel, most_rows
+from ._ragged import sums_before
 from ._search import upper_bound
 
 
@@ -38,10 +39,15 @@ def num_near_words(word, words, start, stop, radius):
 @jit()
 def is_new(differ, before):
     """Whether some bits differ under each mask of `before`."""
-    for mask in before:
-        if differ & mask == np.uint64(0):
+    mask = np.uint64(0)
+    while mask < np.uint64(len(before)):
+        if differ & before[mask] == np.uint64(0):
             return False
+        mask += np.uint64(1)
     return True
+
+
+Device(is_new.py_func)
 
 
 @jit()
@@ -85,25 +91,55 @@ def num_runs_of_table():
     return 16 * num_threads()
 
 
-def add_written(found, write, sizes, compared, masks):
-    """Add to `found` the pairs that ``write(places, packed, distance, written)`` writes, `written` of each run.
+@parallel(
+    "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], "
+    "uint32[::1], uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]"
+)
+def _write_near(
+    begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,
+    places, packed, distance, sizes,
+):  # fmt: skip
+    """Write query << 32 | row of each run's matches, from its place on; and how many, without those found before."""
+    for run in range(begin, end):
+        at = places[run]
+        for i in range(bounds[run], bounds[run + 1]):
+            start = np.int64(starts[i]) if len(starts) else i + 1
+            for j in range(start, np.int64(stops[i]) if num_near[i] else 0):
+                differ = queries[i] ^ words[j]
+                bits = count_bits(differ)
+                if bits <= np.uint64(radius) and is_new(differ, before):
+                    packed[at] = np.uint64(numbers[i]) << np.uint64(32) | np.uint64(rows[j])
+                    distance[at] = bits
+                    at += 1
+        sizes[run] = at - places[run]
+
+
+def add_near(found, table, bounds, sizes, near, before, compared, masks):
+    """Add to `found` the pairs of a query and a row of a table that are near and new; runs of queries in parallel.
 
     Parameters
     ----------
     found : Matches
-    write : callable
-    sizes : array of int64, shape (runs,)
+    table : (array of uint64, array of uint32, array of uint64, array of uint32)
+        The words of the table and their rows; the queries, in the same order of leading bits, and their numbers.
+    bounds, sizes : arrays of int64, shapes (runs + 1,) and (runs,)
+        Runs of queries, and how many near words those of each have.
+    near : (array of uint32, array of uint32, array of uint32)
+        Of each query: how many words are near, and which it is compared with: from where, and up to where. Where there
+        are no beginnings the queries are the words themselves, each compared with those after it.
+    before : array of uint64, shape (tables,)
+        `masks`, permuted as the words are.
     compared : (array of uint64, array of uint64, int)
         The fingerprints, of shape (rows, words), that the upper and the lower halves of packed words count; the radius.
     masks : array of uint64, shape (tables, words)
         Masks under which pairs were found already.
     """
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    places = sums_before(sizes)
     packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
     if len(packed) == 0:
         return
     written = np.empty(len(sizes), np.int64)
-    write(places, packed, distance, written)
+    _write_near(len(sizes), *table, bounds, compared[2], before, *near, places, packed, distance, written)
     for place, size in zip(places[:-1], written, strict=True):
         near, bits = packed[place : place + size], distance[place : place + size]
         if masks.shape[1] == 2:
@@ -131,17 +167,6 @@ def _limit(starts, stops, bucket_limit, bucket_probe, own, large, left_out):
     stops[at], large[at], left_out[at] = stop, is_large, end - stop
 
 
-@Device
-def _differs_under_all(differ, before):
-    """As `is_new`, for kernels."""
-    mask = np.uint64(0)
-    while mask < np.uint64(len(before)):
-        if differ & before[mask] == np.uint64(0):
-            return False
-        mask += np.uint64(1)
-    return True
-
-
 @kernel("void(uint64[::1], uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint32[::1])")
 def _near_counts(words, queries, starts, stops, radius, before, num_near):
     """One thread a query: how many of its words, from its start to its stop, are near and new."""
@@ -152,7 +177,7 @@ def _near_counts(words, queries, starts, stops, radius, before, num_near):
     while place < stop:
         differ = word ^ words[place]
         place += np.uint64(1)
-        if np.uint64(cuda.popc(differ)) <= radius and _differs_under_all(differ, before):
+        if np.uint64(cuda.popc(differ)) <= radius and is_new(differ, before):
             size += np.uint32(1)
     num_near[at] = size
 
@@ -178,7 +203,7 @@ def _near_words(words, rows, queries, numbers, starts, stops, radius, before, en
     while place < stop:
         differ = word ^ words[place]
         bits = np.uint64(cuda.popc(differ))
-        if bits <= radius and _differs_under_all(differ, before):
+        if bits <= radius and is_new(differ, before):
             end -= np.uint64(1)
             packed[end] = upper | np.uint64(rows[place])
             distance[end] = np.uint8(bits)

@@ -14,19 +14,10 @@ HASWELL = frozenset(
 )
 """Features of Intel's Haswell (2013), which all compiled modules for x86-64 use, as /proc/cpuinfo names them."""
 
-ICE_LAKE = HASWELL | {
-    *(
-        "avx512_bitalg",
-        "avx512_vbmi2",
-        "avx512_vnni",
-        "avx512_vpopcntdq",
-        "avx512bw",
-        "avx512cd",
-        "avx512dq",
-        "avx512f",
-    ),
-    *("avx512ifma", "avx512vbmi", "avx512vl", "gfni", "vaes", "vpclmulqdq"),
-}
+ICE_LAKE = HASWELL.union(
+    ["avx512_bitalg", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq", "avx512bw", "avx512cd", "avx512dq"],
+    ["avx512f", "avx512ifma", "avx512vbmi", "avx512vl", "gfni", "vaes", "vpclmulqdq"],
+)
 """Features of Intel's Ice Lake (2019) and AMD's Zen 4 (2022), which a further module uses."""
 
 _ON_MACOS = {"abm": "lzcnt", "avx": "avx1.0", "sse4_1": "sse4.1", "sse4_2": "sse4.2"}

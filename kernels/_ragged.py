@@ -1,7 +1,21 @@
-"""Rows of a ragged array: the longest of some, rows that became shorter, and rows of bytes copied together."""
+"""Rows of a ragged array: where they begin, the longest of some, and rows of bytes copied together."""
 
-from ._cpu import jit, parallel
+import numpy as np
+
+from ._cpu import jit
+from ._launch import array_module
 from ._vectors import copy_bytes
+
+
+def sums_before(values):
+    """Return the sum of the values before each place of an array, and of all: int64, shape (n + 1,).
+
+    Sums of sizes are where rows begin, sums of true values are how many there are.
+    """
+    xp = array_module(values)
+    sums = xp.zeros(len(values) + 1, np.int64)
+    sums[1:] = xp.cumsum(values)
+    return sums
 
 
 @jit()
@@ -11,23 +25,6 @@ def longest_row(offsets, first, stop):
     for d in range(first, stop):
         longest = max(longest, offsets[d + 1] - offsets[d])
     return longest
-
-
-@jit()
-def copy_row(values, source, size, packed, target):
-    """Copy `size` values from the place `source` to the place `target` of another array."""
-    for i in range(size):
-        packed[target + i] = values[source + i]
-
-
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]")
-def close_gaps(begin, end, values, offsets, bounds, packed_offsets, packed):
-    """Copy the first values of each row to their place in `packed`; each item is the rows of a share."""
-    for p in range(begin, end):
-        for d in range(bounds[p], bounds[p + 1]):
-            copy_row(
-                values, offsets[d] - offsets[0], packed_offsets[d + 1] - packed_offsets[d], packed, packed_offsets[d]
-            )
 
 
 @jit("uint8[::1], int64[::1], int64[::1], uint8[::1]")

@@ -292,19 +292,11 @@ def firsts_of(begins):
     return numbers, firsts
 
 
-def counted_before(flags):
-    """Count the true values before each place of an array, and all of them: int64, shape (n + 1,); for `gpu`."""
-    xp = namespace()
-    before = xp.zeros(len(flags) + 1, np.int64)
-    before[1:] = xp.cumsum(flags)
-    return before
-
-
 @kernel("void(uint64[::1], uint32[::1], int64[::1], uint64[::1])")
 def keep_in_order(values, order, before, kept):
     """One thread a place of an order: write its value if it is kept, as far as there is room in `kept`.
 
-    `before` is `counted_before` of whether each place of the order is kept.
+    `before` is `sums_before` of whether each place of the order is kept.
     """
     at = cuda.grid(1)
     if at < len(order) and before[at] < before[at + 1] and before[at] < len(kept):

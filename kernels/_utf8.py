@@ -7,14 +7,18 @@ from ._unicode_table import BORDER, INVALID
 from ._vectors import Vectors, population
 
 
-def mask_of_block(array, emit):
-    """An intrinsic's signature and code: bit i says whether `emit` holds of array[index + i], of 64 bytes."""
+def mask_of_block(array, emit, given=0):
+    """An intrinsic's signature and code: bit i says whether `emit` holds of array[index + i], of 64 bytes.
+
+    It holds of that byte and of `given` others, which the intrinsic takes after the index.
+    """
 
     def codegen(context, builder, signature, args):
         block = Vectors(context, builder, 8, 64)
-        return block.mask(emit(builder, block, block.load(signature.args[0], args[0], args[1])))
+        others = [block.splat(builder.trunc(each, ir.IntType(8))) for each in args[2:]]
+        return block.mask(emit(builder, block, block.load(signature.args[0], args[0], args[1]), *others))
 
-    return types.uint64(array, types.int64), codegen
+    return types.uint64(array, *[types.int64] * (1 + given)), codegen
 
 
 def _emit_is_word(builder, block, text):
@@ -41,21 +45,9 @@ def beyond_mask(typingctx, array, index):
 
 
 @intrinsic
-def _lead_mask(typingctx, array, index):
-    """Bit i: array[index + i] would lead a sequence of more than one byte."""
-    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
-
-
-@intrinsic
-def _lead_of_three_mask(typingctx, array, index):
-    """Bit i: array[index + i] would lead a sequence of more than two bytes."""
-    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xE0)))
-
-
-@intrinsic
-def _lead_of_four_mask(typingctx, array, index):
-    """Bit i: array[index + i] would lead a sequence of more than three bytes."""
-    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xF0)))
+def _least_mask(typingctx, array, index, byte):
+    """Bit i: array[index + i] is this byte or a greater one."""
+    return mask_of_block(array, lambda builder, block, text, byte: builder.icmp_unsigned(">=", text, byte), 1)
 
 
 @intrinsic
@@ -120,8 +112,8 @@ def sequence_bits(array, i, stop):
     They mark bytes beyond ASCII, and those that would lead a sequence of at least two, three and four bytes.
     """
     if i + 64 <= len(array):
-        beyond, lead = _within(beyond_mask(array, i), i, stop), _within(_lead_mask(array, i), i, stop)
-        three, four = _within(_lead_of_three_mask(array, i), i, stop), _within(_lead_of_four_mask(array, i), i, stop)
+        beyond, lead = _within(beyond_mask(array, i), i, stop), _within(_least_mask(array, i, 0xC0), i, stop)
+        three, four = _within(_least_mask(array, i, 0xE0), i, stop), _within(_least_mask(array, i, 0xF0), i, stop)
         return beyond, lead, three, four
     beyond = lead = three = four = np.uint64(0)
     for j in range(i, min(i + 64, stop)):

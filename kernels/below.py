@@ -22,8 +22,9 @@ from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64, mixed
 from ._launch import cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of, to_host
-from ._ragged import close_gaps, longest_row
-from ._sort import counted_before, keep, keep_in_order, order_of
+from ._ragged import longest_row, sums_before
+from ._sort import keep, keep_in_order, order_of
+from .gather import copied
 from .sets import distinct
 
 
@@ -78,10 +79,8 @@ def cpu(values, offsets, salt, most):
     bounds = shares(offsets)
     out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
     _sketch_rows(len(bounds) - 1, values, offsets, salt, most, bounds, out, sizes)
-    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    packed = np.empty(new_offsets[-1], np.uint64)
-    shares_of_rows = np.arange(len(bounds))  # within a share of rows there are no gaps
-    close_gaps(len(bounds) - 1, out, offsets[bounds], shares_of_rows, new_offsets[bounds], packed)
+    new_offsets = sums_before(sizes)
+    packed, _ = copied(out, offsets[bounds[:-1]] - offsets[0], new_offsets[bounds])  # in a share there are no gaps
     return packed, new_offsets
 
 
@@ -113,7 +112,7 @@ def gpu(values, offsets, salt, most):
     values, offsets, most = (on_device(each) for each in (values, offsets, most))
     images, small = xp.empty(last - first, np.uint64), xp.empty(last - first, bool)
     _write_images.threads(len(images), values, offsets, np.uint64(salt), most, images, small)
-    before = counted_before(small)
+    before = sums_before(small)
     found = int(before[-1]) if bound is None else -1
     room = found if bound is None else _room(np.diff(on_host), bound)
     ends = before[offsets - first]
@@ -122,7 +121,7 @@ def gpu(values, offsets, salt, most):
         keep.threads(len(images), images, before, some)
         rows = xp.append(xp.minimum(ends, room), xp.full(1, room, np.int64))
         order, begins = order_of(some, offsets=rows)
-        distinct_before = counted_before(begins)
+        distinct_before = sums_before(begins)
         new_offsets = distinct_before[rows[:-1]]
         fetched = to_host(xp.append(new_offsets, before[-1:]))
         if fetched[-1] <= room:

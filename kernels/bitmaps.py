@@ -39,6 +39,7 @@ import numpy as np
 from ._bits import FACTOR
 from ._cpu import parallel, shares
 from ._launch import array_module, bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._ragged import sums_before
 
 MOST_WORDS = 1 << 10
 """Words of 64 bits in the largest bitmap."""
@@ -101,7 +102,7 @@ def _write_bitmaps(lower, upper, values, offsets, bounds, begins, flip, bitmaps)
 
 def cpu(values, offsets, words, flip):
     """Do the same as `reference`; several threads take runs of sets with about equally many elements."""
-    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
+    begins = sums_before(words)
     bitmaps, bounds = np.empty(int(begins[-1]), np.uint64), shares(offsets)
     _write_bitmaps(len(bounds) - 1, values, offsets, bounds, begins, flip, bitmaps)
     return bitmaps
@@ -130,9 +131,7 @@ def gpu(values, offsets, words, flip):
 
     The host waits for the numbers of elements and words, unless `offsets` and `words` are in its memory.
     """
-    xp = array_module(words)
-    begins = xp.zeros(len(words) + 1, np.int64)
-    begins[1:] = xp.cumsum(words)
+    begins = sums_before(words)
     (first, last), (_, size) = bounds_of(offsets), bounds_of(begins)
     values, offsets, begins = on_device(values), on_device(offsets), on_device(begins)
     bitmaps = namespace().zeros(size, np.uint64)

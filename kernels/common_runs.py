@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ._cpu import Rare, jit, parallel, shares
-from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._launch import Device, bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._search import upper_bound
 
 
 class Tier(NamedTuple):
@@ -153,10 +154,10 @@ def _slot_of(tokens, i, length, h, listed, slots):
     while slots[slot] != np.uint64(0):
         entry = slots[slot]
         if entry >> np.uint64(32) == h & low:
-            first, equal = np.int64(entry & low) - 1, True
-            for k in range(length):
-                equal = equal and first + k < len(wanted) and tokens[i + k] == wanted[first + k]
-            if equal and widths[np.searchsorted(rows, first, side="right") - 1] == length:
+            first, k = np.int64(entry & low) - np.int64(1), np.int64(0)
+            while k < length and first + k < len(wanted) and tokens[i + k] == wanted[first + k]:
+                k += np.int64(1)
+            if k == length and widths[upper_bound(rows, 0, len(rows), first) - 1] == length:
                 return slot
         slot = (slot + np.uint64(1)) & last
     return slot
@@ -328,31 +329,23 @@ def cpu(tokens, offsets, listed):
 # --------------------------------------------------------------------------------------------------------- on a device
 
 
-@kernel("void(uint64[::1], int64[::1], int64, uint64[::1], uint64[::1], int64[::1], uint64[::1], uint32[::1])")
-def _look_up(tokens, offsets, length, factors, wanted, rows, slots, firsts):
-    """One thread a token: find the n-gram that begins there in the table; `rows` holds offset << 8 | width of each."""
+Device(_hash_at.py_func)  # the same, for kernels
+Device(_slot_of.py_func)
+
+
+@kernel(
+    "void(uint64[::1], int64[::1], int64, uint64[::1], uint64[::1], int64[::1], int64[::1], uint64[::1], uint32[::1])"
+)
+def _look_up(tokens, offsets, length, factors, wanted, rows, widths, slots, firsts):
+    """One thread a token: find the n-gram that begins there in the table."""
     at = np.int64(cuda.grid(1))
     if at >= len(firsts):
         return
     i = offsets[0] + at
-    if i + length > offsets[row_of(offsets, i) + 1]:
-        return
-    last, low, total = np.uint64(len(slots) - 1), np.uint64(0xFFFFFFFF), np.uint64(0)
-    for k in range(length):
-        total += tokens[i + k] * factors[k]
-    h = _hash(total, length)
-    slot = (h >> np.uint64(32)) & last
-    while slots[slot] != np.uint64(0):
-        entry = slots[slot]
-        if entry >> np.uint64(32) == h & low:
-            first, k = np.int64(entry & low) - np.int64(1), np.int64(0)
-            while k < length and first + k < len(wanted) and tokens[i + k] == wanted[first + k]:
-                k += np.int64(1)
-            row = row_of(rows, (first << np.int64(8)) | np.int64(255))
-            if k == length and rows[row] & np.int64(255) == length:
-                firsts[at] = np.uint32(entry & low)
-                return
-        slot = (slot + np.uint64(1)) & last
+    if i + length <= offsets[row_of(offsets, i) + 1]:
+        h = np.uint64(_hash_at(tokens, i, length, factors))
+        slot = _slot_of(tokens, i, length, h, (wanted, rows, widths), slots)
+        firsts[at] = np.uint32(slots[slot] & np.uint64(0xFFFFFFFF))
 
 
 @kernel("void(uint32[::1], uint32[::1], int64[::1])")
@@ -408,11 +401,9 @@ def gpu(tokens, offsets, listed):
         return tuple(xp.empty(0, np.int64) for _ in range(3))
     listed, tokens, offsets = listed.on_device(), on_device(tokens), on_device(offsets)
     lengths = sorted(int(length) for tier in listed.tiers for length in tier.lengths)
-    rows = listed.offsets << np.int64(8)
-    rows[:-1] |= listed.widths
     firsts = xp.zeros((len(lengths), end - begin), np.uint32)
     for length, found in zip(lengths, firsts, strict=True):
-        table = listed.factors, listed.tokens, rows, listed.slots
+        table = listed.factors, listed.tokens, listed.offsets, listed.widths, listed.slots
         _look_up.threads(end - begin, tokens, offsets, length, *table, found)
     firsts = xp.ascontiguousarray(firsts.T).ravel()  # by place, and then by width
     hits = xp.flatnonzero(firsts)

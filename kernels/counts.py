@@ -12,8 +12,9 @@ import numpy as np
 from ._cpu import parallel, shares
 from ._gf2 import mix64
 from ._launch import bounds_of, cuda, fetch_offsets, kernel, namespace, on_device
-from ._ragged import copy_row, longest_row
-from ._sort import counted_before, firsts_of, keep, order_of
+from ._ragged import longest_row, sums_before
+from ._sort import firsts_of, keep, order_of
+from .gather import copied
 
 
 def reference(values, offsets):
@@ -68,25 +69,15 @@ def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
             sizes[d] = size
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
-def _close_gaps(begin, end, values, counts, offsets, bounds, new_offsets, new_values, new_counts):
-    """Copy the values and counts of each row to their places, as `close_gaps` does for one array."""
-    for p in range(begin, end):
-        for d in range(bounds[p], bounds[p + 1]):
-            source, size, target = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d], new_offsets[d]
-            copy_row(values, source, size, new_values, target)
-            copy_row(counts, source, size, new_counts, target)
-
-
 def cpu(values, offsets):
     """As `reference`; rows in parallel, each with a hash table. Rows of at most 2**31 - 1 values."""
-    bounds, n = shares(offsets), offsets[-1] - offsets[0]
-    out, counts, sizes = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(len(offsets) - 1, np.int64)
+    bounds, starts = shares(offsets), offsets[:-1] - offsets[0]
+    out, counts = (np.empty(offsets[-1] - offsets[0], kind) for kind in (np.uint64, np.int64))
+    sizes = np.empty(len(starts), np.int64)
     _count_rows(len(bounds) - 1, values, offsets, bounds, out, counts, sizes)
-    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    new_values, new_counts = np.empty(new_offsets[-1], np.uint64), np.empty(new_offsets[-1], np.int64)
-    _close_gaps(len(bounds) - 1, out, counts, offsets, bounds, new_offsets, new_values, new_counts)
-    return new_values, new_offsets, new_counts
+    new_offsets = sums_before(sizes)
+    new_counts, _ = copied(counts.view(np.uint64), starts, new_offsets)
+    return *copied(out, starts, new_offsets), new_counts.view(np.int64)
 
 
 @kernel("void(uint32[::1], boolean[::1], int64[::1], int64[::1], uint64[::1])")
@@ -115,7 +106,7 @@ def gpu(values, offsets):
     order, begins = order_of(values, offsets=offsets)
     of_first = xp.zeros(len(order), np.uint64)
     _write_counts.threads(len(order), order, begins, *firsts_of(begins), of_first)
-    before = counted_before(of_first > np.uint64(0))
+    before = sums_before(of_first > np.uint64(0))
     new_offsets = before[offsets]
     size = int(fetch_offsets(new_offsets)[-1])
     kept, counts = xp.empty(size, np.uint64), xp.empty(size, np.uint64)

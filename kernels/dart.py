@@ -41,8 +41,9 @@ import numpy as np
 from ._constants import constants
 from ._cpu import jit, parallel, shares
 from ._gf2 import mix64, mixed
-from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._launch import Device, bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
+from ._ragged import sums_before
 
 EMPTY = np.uint64(2**64 - 1)
 FARTHEST = 2**63 - 1
@@ -162,7 +163,30 @@ def _dart(z, q, n, m, column, row, wide):
 
 
 @jit()
-def _throw(h, weight, farthest, thresholds, ranks, names):
+def _hit(ranks, names, j, rank, e, naming):
+    """Keep a dart of sample j if its rank, or else its name, is the least so far."""
+    if rank <= ranks[j]:
+        name = mix64(e)
+        if rank < ranks[j] or name < names[j]:
+            ranks[j], names[j] = rank, name
+
+
+def _hit_by_atomics(ranks, names, j, rank, e, naming):
+    """Do the same on a device, whose threads find the least ranks first; then, if `naming`, the least names.
+
+    A row's darts wait for one another only where a sample of it is met by two at once.
+    """
+    if naming == np.uint64(0):
+        cuda.atomic.min(ranks, j, rank)
+    elif rank == ranks[j]:
+        cuda.atomic.min(names, j, np.uint64(mix64(e)))
+
+
+Device(_hit_by_atomics, _hit.py_func)
+
+
+@jit()
+def _throw(h, weight, farthest, thresholds, ranks, names, naming):
     """Throw the darts of a feature whose ranks are below `farthest`."""
     one, samples = np.uint64(1), np.uint64(len(ranks))
     n = np.uint64(0)
@@ -170,21 +194,20 @@ def _throw(h, weight, farthest, thresholds, ranks, names):
         m = np.uint64(0)
         while (((one << m) - one) << np.uint64(32)) < farthest:
             wide, below, columns, rows = _shape(n, m, weight, farthest)
-            g = _of_region(h, n, m)
+            wide, below, columns, rows = np.uint64(wide), np.uint64(below), np.uint64(columns), np.uint64(rows)
+            g = np.uint64(_of_region(h, n, m))
             column = np.uint64(0)
             while column < columns:
                 row = np.uint64(0)
                 while row < rows:
-                    z = mix64(g ^ ((column << below) | row))
+                    z = np.uint64(mix64(g ^ ((column << below) | row)))
                     q = np.uint64(0)
                     while q < np.uint64(21) and z >= thresholds[q]:
                         e, place, rank = _dart(z, q, n, m, column, row, wide)
-                        if place < weight and rank < farthest:
+                        if np.uint64(place) < weight and np.uint64(rank) < farthest:
+                            e, rank = np.uint64(e), np.uint64(rank)
                             j = (samples * (e >> np.uint64(40))) >> np.uint64(24)
-                            if rank <= ranks[j]:
-                                name = mix64(e)
-                                if rank < ranks[j] or name < names[j]:
-                                    ranks[j], names[j] = rank, name
+                            _hit(ranks, names, j, rank, e, naming)
                         q += one
                     row += one
                 column += one
@@ -217,7 +240,7 @@ def _throw_rows(begin, end, features, offsets, bounds, weights, salt, expected, 
                 for i in range(offsets[d], offsets[d + 1]):
                     if weights[i] > 0:
                         h = mix64(features[i] ^ salt)
-                        _throw(h, np.uint64(weights[i]), farthest, thresholds, ranks, names)
+                        _throw(h, np.uint64(weights[i]), farthest, thresholds, ranks, names, np.uint64(0))
                 if farthest == np.uint64(FARTHEST) or ranks.max() < np.uint64(FARTHEST):
                     break
                 farthest = _farther(farthest)
@@ -232,6 +255,8 @@ def cpu(features, offsets, weights, salt, samples):
     return sketches
 
 
+Device(_throw.py_func)
+
 _SIGNATURE = (
     "void(uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint64[::1], uint64[:,::1], uint64[:,::1], uint64)"
 )
@@ -239,45 +264,11 @@ _SIGNATURE = (
 
 @kernel(_SIGNATURE, block=128)
 def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, names, naming):
-    """Find the ranks of the darts, or the names of darts with the least rank; one thread per feature.
-
-    A row's darts wait for one another only where a sample of it is met by two at once.
-    """
+    """Find the ranks of the darts, or the names of darts with the least rank; one thread per feature."""
     at = offsets[0] + cuda.grid(1)
-    if at >= offsets[len(offsets) - 1]:
-        return
-    if weights[at] <= 0:
-        return
-    d = row_of(offsets, at)
-    one, samples, end, weight = np.uint64(1), np.uint64(ranks.shape[1]), farthest[d], np.uint64(weights[at])
-    h = np.uint64(mix64(features[at] ^ salt))
-    n = np.uint64(0)
-    while (((one << n) - one) << np.uint64(8)) < weight:
-        m = np.uint64(0)
-        while (((one << m) - one) << np.uint64(32)) < end:
-            wide, below, columns, rows = _shape(n, m, weight, end)
-            wide, below, columns, rows = np.uint64(wide), np.uint64(below), np.uint64(columns), np.uint64(rows)
-            g = np.uint64(_of_region(h, n, m))
-            column = np.uint64(0)
-            while column < columns:
-                row = np.uint64(0)
-                while row < rows:
-                    z = np.uint64(mix64(g ^ ((column << below) | row)))
-                    q = np.uint64(0)
-                    while q < np.uint64(21) and z >= thresholds[q]:
-                        e, place, rank = _dart(z, q, n, m, column, row, wide)
-                        if np.uint64(place) < weight and np.uint64(rank) < end:
-                            e, rank = np.uint64(e), np.uint64(rank)
-                            j = (samples * (e >> np.uint64(40))) >> np.uint64(24)
-                            if naming == np.uint64(0):
-                                cuda.atomic.min(ranks, (d, j), rank)
-                            elif rank == ranks[d, j]:
-                                cuda.atomic.min(names, (d, j), np.uint64(mix64(e)))
-                        q += one
-                    row += one
-                column += one
-            m += one
-        n += one
+    if at < offsets[len(offsets) - 1] and weights[at] > 0:
+        d, h = row_of(offsets, at), np.uint64(mix64(features[at] ^ salt))
+        _throw(h, np.uint64(weights[at]), farthest[d], thresholds, ranks[d], names[d], naming)
 
 
 def gpu(features, offsets, weights, salt, samples):
@@ -289,8 +280,7 @@ def gpu(features, offsets, weights, salt, samples):
     xp = namespace()
     first, last = bounds_of(offsets)
     features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
-    before = xp.zeros(len(features) + 1, np.int64)
-    before[1:] = xp.cumsum(weights)
+    before = sums_before(weights)
     totals = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.uint64)
     (thresholds,) = constants(poisson)
     ranks = xp.full((len(offsets) - 1, samples), np.uint64(FARTHEST))

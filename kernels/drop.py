@@ -13,6 +13,7 @@ import numpy as np
 from ._constants import constant
 from ._cpu import Rare, parallel, shares
 from ._launch import know, namespace, on_device, to_host
+from ._ragged import sums_before
 from .spots import _in_table, _table_of
 
 
@@ -78,8 +79,7 @@ def gpu(tokens, offsets, listed):
     kept = xp.ones(len(tokens), bool)
     if len(listed):
         kept = listed[xp.minimum(xp.searchsorted(listed, tokens), len(listed) - 1)] != tokens
-    before = xp.zeros(len(tokens) + 1, np.int64)
-    before[1:] = xp.cumsum(kept)
+    before = sums_before(kept)
     sizes, others = xp.diff(offsets), before[offsets[1:]] - before[offsets[:-1]]
     alone = (sizes > 0) & (others == 0)
     places = xp.arange(len(tokens))
@@ -87,8 +87,7 @@ def gpu(tokens, offsets, listed):
     inside = (places >= offsets[0]) & (places < offsets[-1])
     if len(alone):
         kept |= alone[xp.clip(rows, 0, len(alone) - 1)]
-    new_offsets = xp.zeros(len(offsets), np.int64)
-    new_offsets[1:] = xp.cumsum(xp.where(alone, sizes, others))
+    new_offsets = sums_before(xp.where(alone, sizes, others))
     on_host = to_host(new_offsets)
     know(new_offsets, on_host)
     return kept & inside, new_offsets, int(alone.sum())

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._cpu import large, parallel, shares
 from ._launch import array_module, cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of
+from ._ragged import sums_before
 
 
 def reference(values, offsets, rows):
@@ -31,13 +32,6 @@ def reference(values, offsets, rows):
     return np.array([x for row in found for x in row], np.uint64), np.cumsum([0, *map(len, found)], dtype=np.int64)
 
 
-def _new_offsets(xp, sizes):
-    """Return where each gathered row begins, by the module of array functions `xp`."""
-    new_offsets = xp.zeros(len(sizes) + 1, np.int64)
-    new_offsets[1:] = xp.cumsum(sizes)
-    return new_offsets
-
-
 @parallel(
     "uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
     "uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
@@ -53,11 +47,18 @@ def _copy_rows(begin, end, values, starts, new_offsets, bounds, gathered):
 def cpu(values, offsets, rows):
     """As `reference`; rows in parallel."""
     starts = offsets[rows]
-    return _copied(values, starts, _new_offsets(np, offsets[rows + 1] - starts))
+    return copied(values, starts, sums_before(offsets[rows + 1] - starts))
 
 
-def _copied(values, starts, new_offsets):
-    """The values of rows that begin at `starts` and are as long as `new_offsets` says, in host memory."""
+def copied(values, starts, new_offsets):
+    """Copy words of rows that begin at `starts` and are as long as `new_offsets` says, in host memory and in parallel.
+
+    Returns
+    -------
+    values : array of uint64
+    new_offsets : array of int64
+        As given.
+    """
     gathered = large(int(new_offsets[-1]), np.uint64)
     bounds = shares(new_offsets)
     _copy_rows(len(bounds) - 1, values, starts, new_offsets, bounds, gathered)
@@ -85,25 +86,24 @@ def copy_on_device(values, starts, new_offsets):
 
 def gpu(values, offsets, rows):
     """As `reference`. The host waits for the number of values, unless rows and where they begin are `known`."""
-    xp = namespace()
     ends, numbers = known(offsets), known(rows)
     if ends is not None and numbers is not None:
-        on_host = _new_offsets(np, ends[numbers + 1] - ends[numbers])
+        on_host = sums_before(ends[numbers + 1] - ends[numbers])
         starts, new_offsets = on_device(ends[numbers]), on_device(on_host)
         know(new_offsets, on_host)
     else:
         offsets, rows = on_device(offsets), on_device(rows)
         starts = offsets[rows]
-        new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
+        new_offsets = sums_before(offsets[rows + 1] - starts)
     return copy_on_device(on_device(values), starts, new_offsets)
 
 
 def beginnings(values, offsets, most):
     """Return the first `most` values of each row, where they lie: values and offsets, as `gpu` returns them."""
     xp = array_module(values)
-    new_offsets = _new_offsets(xp, xp.minimum(offsets[1:] - offsets[:-1], most))
+    new_offsets = sums_before(xp.minimum(offsets[1:] - offsets[:-1], most))
     if xp is np:
-        return _copied(values, offsets[:-1], new_offsets)
+        return copied(values, offsets[:-1], new_offsets)
     if (ends := known(offsets)) is not None:
-        know(new_offsets, _new_offsets(np, np.minimum(np.diff(ends), most)))
+        know(new_offsets, sums_before(np.minimum(np.diff(ends), most)))
     return copy_on_device(values, offsets[:-1], new_offsets)

@@ -21,22 +21,20 @@ pair of a bucket; 8 to 16 bytes per found pair.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
+from ._bits import as_integers, in_columns, permuted_on_device, permuted_words, plan
 from ._cpu import parallel
 from ._launch import check_rows, fetch_numbers, most_rows, namespace, on_device
 from ._matches import DistinctPairs
 from ._near import (
-    add_written,
+    add_near,
     bucket_bounds,
     bucket_stop,
     compared_ranges,
-    is_new,
     near_ends,
     near_on_device,
     num_near_words,
@@ -130,25 +128,6 @@ def _count_pairs(
         counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@parallel(
-    "uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], uint32[::1], int64[::1], "
-    "uint64[::1], uint8[::1], int64[::1]"
-)
-def _write_pairs(begin, end, words, rows, bounds, radius, before, num_near, stops, places, packed, distance, sizes):
-    """Write left << 32 | right of each run's pairs, from its place on; and how many, without those found before."""
-    for run in range(begin, end):
-        at = places[run]
-        for i in range(bounds[run], bounds[run + 1]):
-            for j in range(i + 1, np.int64(stops[i]) if num_near[i] else 0):
-                differ = words[i] ^ words[j]
-                bits = count_bits(differ)
-                if bits <= np.uint64(radius) and is_new(differ, before):
-                    packed[at] = np.uint64(rows[i]) << np.uint64(32) | np.uint64(rows[j])
-                    distance[at] = bits
-                    at += 1
-        sizes[run] = at - places[run]
-
-
 def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
     """As `reference`: tables one after another, sorted by their leading bits; runs of buckets in parallel, twice.
 
@@ -182,9 +161,9 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
         sizes, large, uncompared = counts[:, 0], int(counts[:, 1].sum()), int(counts[:, 2].sum())
         known = 0 if num_large else number
         before = prepared.before[number, :known]
+        table, near = (words, rows, words, rows), (num_near, np.empty(0, np.uint32), stops)
         for some, of_each in _in_pieces(bounds, sizes, num_near):
-            write = partial(_write_pairs, len(of_each), words, rows, some, radius, before, num_near, stops)
-            add_written(pairs, write, of_each, (values, values, radius), masks[:known])
+            add_near(pairs, table, some, of_each, near, before, (values, values, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared
     return *(pairs.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded

@@ -8,17 +8,15 @@ a radix sort of the queries and one merge.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from . import hamming_table
-from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
+from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_word, permuted_words, plan
 from ._cpu import Rare, jit, parallel
 from ._launch import check_rows, fetch_numbers, namespace, on_device
 from ._matches import DistinctPairs, halves
 from ._near import (
-    add_written,
+    add_near,
     bucket_bounds,
     bucket_stop,
     compared_ranges,
@@ -93,17 +91,6 @@ def _drop_repeats(packed, distance):
     return size
 
 
-@jit()
-def _permuted_query(query, parts):
-    """The first 64 bits of one fingerprint, of shape (words,), permuted by one mask's parts."""
-    word = np.uint64(0)
-    per_word = len(parts) // len(query)
-    for column in range(len(query)):
-        for part in range(column * per_word, (column + 1) * per_word):
-            word |= move(query[column], parts[part, 0], parts[part, 1])
-    return word
-
-
 @jit(
     Rare(
         "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint64[:, :, ::1], uint64[::1], uint64[:, ::1], int64, "
@@ -122,7 +109,7 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
     for query in range(len(queries) if n else 0):
         begin, any_large = size, False
         for table in range(len(words)):
-            word = _permuted_query(queries[query], parts[table])
+            word = permuted_word(queries[query], parts[table])
             permuted[table] = word
             places[table] = likely_bounds(words[table], word & tops[table])
         for table in range(len(words)):
@@ -166,7 +153,7 @@ def _touched(words, queries, parts, tops, radius):
     permuted, places = np.empty(num_tables, np.uint64), np.empty((num_tables, 2), np.int64)
     for query in range(len(queries)):
         for table in range(num_tables):
-            word = _permuted_query(queries[query], parts[table])
+            word = permuted_word(queries[query], parts[table])
             permuted[table] = word
             places[table] = likely_bounds(words[table], word & tops[table])
         for table in range(num_tables):
@@ -251,30 +238,6 @@ def _count_near(
         counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@parallel(
-    Rare(
-        "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], "
-        "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]"
-    )
-)
-def _write_near(
-    begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,
-    places, packed, distance, sizes,
-):  # fmt: skip
-    """Write query << 32 | row of each run's matches, from its place on; and how many, without those found before."""
-    for run in range(begin, end):
-        at = places[run]
-        for i in range(bounds[run], bounds[run + 1]):
-            for j in range(np.int64(starts[i]), np.int64(stops[i]) if num_near[i] else 0):
-                differ = queries[i] ^ words[j]
-                bits = count_bits(differ)
-                if bits <= np.uint64(radius) and is_new(differ, before):
-                    packed[at] = np.uint64(numbers[i]) << np.uint64(32) | np.uint64(rows[j])
-                    distance[at] = bits
-                    at += 1
-        sizes[run] = at - places[run]
-
-
 def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints):
     """As `cpu`: for each table the queries sorted as it is, and the two merged."""
     found, num_large, num_uncompared = DistinctPairs(), 0, 0
@@ -289,22 +252,9 @@ def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_p
         )  # fmt: skip
         sizes, large, uncompared = counts[:, 0], int(counts[:, 1].sum()), int(counts[:, 2].sum())
         known = 0 if num_large else number
-        before = prepared.before[number, :known]
-        write = partial(
-            _write_near,
-            len(counts),
-            words[number],
-            rows[number],
-            permuted,
-            numbers,
-            bounds,
-            radius,
-            before,
-            num_near,
-            starts,
-            stops,
-        )
-        add_written(found, write, sizes, (queries, fingerprints, radius), masks[:known])
+        before, near = prepared.before[number, :known], (num_near, starts, stops)
+        table = words[number], rows[number], permuted, numbers
+        add_near(found, table, bounds, sizes, near, before, (queries, fingerprints, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared
     return *found.result(), num_large, num_uncompared

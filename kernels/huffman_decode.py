@@ -21,6 +21,7 @@ from ._huffman import (
     next_word,
 )
 from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._ragged import sums_before
 
 
 def reference(lengths, offsets, blocks, firsts, numbers):
@@ -88,7 +89,7 @@ def _decode_blocks(begin, end, blocks, books, tables, numbers, places, words, go
 def cpu(lengths, offsets, blocks, firsts, numbers):
     """As `reference`; blocks in parallel."""
     check_shapes(lengths, offsets, blocks, firsts)
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(block_sizes(np, firsts, numbers))])
+    places = sums_before(block_sizes(np, firsts, numbers))
     words, good = np.empty(places[-1], np.uint64), np.empty(len(numbers), bool)
     tables = np.searchsorted(offsets, numbers, side="right") - 1
     _decode_blocks(len(numbers), blocks, decoding_tables(lengths), tables, numbers, places, words, good)
@@ -134,8 +135,7 @@ def gpu(lengths, offsets, blocks, firsts, numbers):
     xp = namespace()
     offsets, blocks = on_device(offsets), on_device(blocks)
     firsts, numbers = on_device(firsts), on_device(numbers)
-    places = xp.zeros(len(numbers) + 1, np.int64)
-    places[1:] = xp.cumsum(block_sizes(xp, firsts, numbers))
+    places = sums_before(block_sizes(xp, firsts, numbers))
     words, good = xp.empty(int(places[-1]), np.uint64), xp.empty(len(numbers), bool)
     books = xp.asarray(decoding_tables(lengths))
     _decode.threads(len(numbers), blocks, books, offsets, numbers, places, words, good)

@@ -25,7 +25,7 @@ from ._huffman import (
     rest_of,
     symbol_of,
 )
-from ._launch import cuda, kernel, namespace, on_device, to_host
+from ._launch import Device, cuda, kernel, namespace, on_device, to_host
 
 
 def reference(words):
@@ -94,30 +94,41 @@ def _block_starts(words, bits, starts):
     return number
 
 
+@jit()
+def _write_block(words, i, stop, codes, lengths, block):
+    """Write words[i:stop], at least one word, to a block of zeros."""
+    word, place, at, held = words[i], np.uint64(1), np.uint64(0), np.uint64(0)
+    block[0] = word
+    i += np.uint64(1)
+    while i < stop:
+        differ = words[i] ^ word
+        word = words[i]
+        symbol = np.uint64(symbol_of(differ))
+        h = np.uint64(bits_below(symbol))
+        bits, size = np.uint64(codes[symbol]) << np.uint64(64 - LONGEST), np.uint64(lengths[symbol])
+        piece = np.uint64(0)
+        while piece < np.uint64(2):
+            held |= bits >> at
+            if at + size >= np.uint64(64):
+                block[place] = held
+                place += np.uint64(1)
+                held = np.uint64(rest_of(bits, at))
+            at = (at + size) & np.uint64(63)
+            bits, size = (differ << np.uint64(1)) << (np.uint64(63) - h), h
+            piece += np.uint64(1)
+        i += np.uint64(1)
+    if at > np.uint64(0):
+        block[place] = held
+
+
+Device(_write_block.py_func)
+
+
 @parallel(Rare("uint64[::1], int64[::1], uint16[::1], uint8[::1], uint64[:, ::1]"))
 def _write_blocks(begin, end, words, starts, codes, lengths, blocks):
     for number in range(begin, end):
-        block, word = blocks[number], words[starts[number]]
-        block[0] = word
-        place, at, held = np.uint64(1), np.uint64(0), np.uint64(0)
-        for i in range(starts[number] + 1, starts[number + 1]):
-            differ = words[i] ^ word
-            word = words[i]
-            symbol = symbol_of(differ)
-            h = bits_below(symbol)
-            for piece in range(2):
-                if piece == 0:
-                    bits, size = np.uint64(codes[symbol]) << np.uint64(64 - LONGEST), np.uint64(lengths[symbol])
-                else:
-                    bits, size = (differ << np.uint64(1)) << (np.uint64(63) - h), h
-                held |= bits >> at
-                if at + size >= np.uint64(64):
-                    block[place] = held
-                    place += np.uint64(1)
-                    held = rest_of(bits, at)
-                at = (at + size) & np.uint64(63)
-        if at:
-            block[place] = held
+        start, stop = np.uint64(starts[number]), np.uint64(starts[number + 1])
+        _write_block(words, start, stop, codes, lengths, blocks[number])
 
 
 def cpu(words):
@@ -152,32 +163,9 @@ def _symbols(words, symbols):
 def _encode(words, starts, codes, lengths, blocks):
     """One thread a block."""
     number = cuda.grid(1)
-    if number >= len(blocks):
-        return
-    i, stop = np.uint64(starts[number]), np.uint64(starts[number + 1])
-    word = words[i]
-    blocks[number, 0] = word
-    place, at, held = np.uint64(1), np.uint64(0), np.uint64(0)
-    i += np.uint64(1)
-    while i < stop:
-        differ = words[i] ^ word
-        word = words[i]
-        symbol = np.uint64(symbol_of(differ))
-        h = np.uint64(bits_below(symbol))
-        bits, size = np.uint64(codes[symbol]) << np.uint64(64 - LONGEST), np.uint64(lengths[symbol])
-        piece = np.uint64(0)
-        while piece < np.uint64(2):
-            held |= bits >> at
-            if at + size >= np.uint64(64):
-                blocks[number, place] = held
-                place += np.uint64(1)
-                held = np.uint64(rest_of(bits, at))
-            at = (at + size) & np.uint64(63)
-            bits, size = (differ << np.uint64(1)) << (np.uint64(63) - h), h
-            piece += np.uint64(1)
-        i += np.uint64(1)
-    if at > np.uint64(0):
-        blocks[number, place] = held
+    if number < len(blocks):
+        start, stop = np.uint64(starts[number]), np.uint64(starts[number + 1])
+        _write_block(words, start, stop, codes, lengths, blocks[number])
 
 
 def _block_starts_on_device(xp, taken):

@@ -8,7 +8,7 @@ some query touches is decoded once.
 import numpy as np
 
 from . import gather, hamming_probe, hamming_table, huffman_decode
-from ._bits import count_bits, move, plan
+from ._bits import count_bits, permuted_word, plan
 from ._cpu import Rare, jit
 from ._huffman import BLOCK_BITS, MOST_WORDS, check_shapes, damaged, decoding_tables, next_word
 from ._launch import namespace, on_device, to_host
@@ -142,15 +142,6 @@ def _last_of_bucket(blocks, keys, first, stop, high):
     return max(first, last)
 
 
-@jit()
-def _permuted_query(query, parts):
-    """A fingerprint of 64 bits, permuted by one mask's parts."""
-    word = np.uint64(0)
-    for part in range(len(parts)):
-        word |= move(query, parts[part, 0], parts[part, 1])
-    return word
-
-
 @jit(
     Rare(
         "uint16[:, ::1], int64[::1], uint64[:, ::1], uint64[::1], int64[::1], uint32[:, ::1], uint64[::1], "
@@ -170,7 +161,7 @@ def _search(books, offsets, blocks, keys, firsts, rows, queries, parts, tops, ra
     for query in range(len(queries)):
         for table in range(len(tops)):
             here, stop = keys[offsets[table] : offsets[table + 1]], offsets[table + 1]
-            word = _permuted_query(queries[query], parts[table])
+            word = permuted_word(queries[query : query + 1], parts[table])
             low, high = word & tops[table], word | ~tops[table]
             number = offsets[table] + interpolation_search(here, low, 0, len(here))
             met, few = 0, size  # words of the bucket so far; matches among its first `bucket_probe`
@@ -213,7 +204,7 @@ def _runs_touched(offsets, keys, queries, parts, tops):
     for query in range(len(queries)):
         for table in range(num_tables):
             here = keys[offsets[table] : offsets[table + 1]]
-            word = _permuted_query(queries[query], parts[table])
+            word = permuted_word(queries[query : query + 1], parts[table])
             low, high = word & tops[table], word | ~tops[table]
             start, stop = interpolation_search(here, low, 0, len(here)), len(here)
             if high < np.uint64(2**64 - 1):

@@ -14,6 +14,7 @@ import numpy as np
 from . import sequences, tokens
 from ._gf2 import rabin_words
 from ._launch import array_module, bounds_of, know, on_device, to_host
+from ._ragged import sums_before
 
 
 def reference(text, offsets, poly, line_poly, places=False):
@@ -56,9 +57,7 @@ def _lines(kernels, text, offsets, poly, line_poly, places):
     words, word_offsets, invalid, *placed = make_tokens(text, bounds, poly, places)
     values = make_sequences(words, word_offsets, np.array([line_poly, line_poly], np.uint64))[:, 0]
     full = word_offsets[1:] > word_offsets[:-1]
-    before = xp.zeros(len(bounds), np.int64)
-    xp.cumsum(full, out=before[1:])
-    new_offsets = before[xp.searchsorted(bounds, offsets)]
+    new_offsets = sums_before(full)[xp.searchsorted(bounds, offsets)]
     found = xp.ascontiguousarray(values[full]), new_offsets, invalid
     if not places:
         return found

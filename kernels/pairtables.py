@@ -23,9 +23,9 @@ from itertools import combinations, islice, pairwise
 import numpy as np
 
 from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, keys_of, sort_by_key
-from ._cpu import parallel, types
+from ._cpu import jit, parallel, types
 from ._gf2 import advance_by_tables, byte_tables, multiply, power_of_x, rabin_words
-from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device, to_host
+from ._launch import TABLES, Device, check_rows, cuda, kernel, load, most_rows, namespace, on_device, to_host
 from ._matches import DistinctPairs
 
 
@@ -85,22 +85,32 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
     return left, right, num_large, num_uncompared, crowded
 
 
-@parallel("uint64[::1], int64, uint64[:, ::1], int64[::1], boolean[::1]", least=1024)
-def _mark_collided(begin, end, packed, bits, features, subset, before):
+@jit()
+def _is_held(pair, bits, features, columns):
+    """Return whether an earlier table holds a pair for certain; see `_collided_before`."""
+    left = pair >> bits
+    right = pair ^ (left << bits)
+    i = j = np.uint64(0)
+    last, found = np.uint64(columns[len(columns) - 1]), False
+    while j < last:
+        same = features[left, j] == features[right, j]
+        if np.uint64(columns[i]) != j:
+            found = found or same
+        elif same:
+            i += np.uint64(1)
+        else:
+            return False
+        j += np.uint64(1)
+    return found
+
+
+Device(_is_held.py_func)
+
+
+@parallel("uint64[::1], uint64, uint64[:, ::1], int64[::1], boolean[::1]", least=1024)
+def _mark_collided(begin, end, packed, bits, features, columns, before):
     for p in range(begin, end):
-        left = packed[p] >> np.uint64(bits)
-        right = packed[p] ^ (left << np.uint64(bits))
-        i, found = 0, False
-        for j in range(subset[-1]):
-            same = features[left, j] == features[right, j]
-            if subset[i] != j:
-                found |= same
-            elif same:
-                i += 1
-            else:
-                found = False
-                break
-        before[p] = found
+        before[p] = _is_held(packed[p], bits, features, columns)
 
 
 def _collided_before(packed, bits, features, subset):
@@ -111,7 +121,7 @@ def _collided_before(packed, bits, features, subset):
     fingerprints, and may collide.)
     """
     before = np.zeros(len(packed), np.bool_)
-    _mark_collided(len(packed), packed, bits, features, subset, before)
+    _mark_collided(len(packed), packed, np.uint64(bits), features, subset, before)
     return before
 
 
@@ -174,25 +184,10 @@ def _row_keys(features, first, rows, columns, begin, tables, keys):
 
 @kernel("void(uint64[::1], uint64, uint64[:,::1], int64[::1], boolean[::1])")
 def _is_new(packed, bits, features, columns, new):
-    """One thread a pair: whether no earlier table holds it for certain, as in `_collided_before`."""
+    """One thread a pair: whether no earlier table holds it for certain."""
     at = cuda.grid(1)
-    if at >= len(packed):
-        return
-    left = packed[at] >> bits
-    right = packed[at] ^ (left << bits)
-    i = j = np.uint64(0)
-    last, before = np.uint64(columns[len(columns) - 1]), False
-    while j < last:
-        same = features[left, j] == features[right, j]
-        if np.uint64(columns[i]) != j:
-            before = before or same
-        elif same:
-            i += np.uint64(1)
-        else:
-            before = False
-            break
-        j += np.uint64(1)
-    new[at] = not before
+    if at < len(packed):
+        new[at] = not _is_held(packed[at], bits, features, columns)
 
 
 def _present_rows(xp, features, present):

@@ -25,6 +25,7 @@ from ._bounds import least_overlap
 from ._cpu import jit, num_threads, parallel
 from ._gf2 import mix64_all
 from ._probing import without_others
+from ._ragged import sums_before
 from ._sort import radix_sort
 from ._table_search import first_not_below, first_row, near, run_end
 from .prefixes import LONG, PLACE_BITS
@@ -249,12 +250,12 @@ def cpu(keys, rows, ends, elements, places, offsets, sizes, threshold, first, st
     some = min(len(elements), parts)
     _find_all(some, keys, rows, words, turns, queries, first, stop, starts, stops, some)
     rows, starts, stops = without_others(rows, 0, starts, stops, 2 * offsets[1:], most, allowed)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])])
+    before = sums_before(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
-    room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])
+    room = sums_before(met)
     found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)
     some = min(len(sizes), parts)
     how = sizes, threshold, most, allowed, starts, stops, room, found, counts, some
     _merge_all(some, rows, ends, elements, places, offsets, *how)
     there = np.arange(len(found)) - np.repeat(room[:-1], met) < np.repeat(counts, met)
-    return found[there], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return found[there], sums_before(counts)

@@ -42,7 +42,8 @@ from ._bits import FACTOR
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, fetch_offsets, kernel, know, namespace, on_device, row_of, to_host
-from ._sort import counted_before, order_of
+from ._ragged import sums_before
+from ._sort import order_of
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
 
@@ -221,23 +222,15 @@ def cpu(values, offsets, rows, counters, beyond, threshold, whole):
     begins = offsets[bounds] - offsets[0]
     # A document's long prefix is at most one longer than 1 - t of its elements, and rounding adds less than one to all.
     most = np.floor((1 - threshold) * np.diff(begins)).astype(np.int64) + np.diff(bounds) + 2
-    room = np.concatenate([np.zeros(1, np.int64), np.cumsum(most)])
+    room = sums_before(most)
     shingles, entries, elements = (np.empty(size, np.uint64) for size in (room[-1], room[-1], begins[-1]))
     sizes, made = np.zeros(len(rows), np.int32), np.empty((len(most), 2), np.int64)
     table = counters, beyond, shift_of(counters)
     made_of = values, offsets, rows, bounds, table, threshold, whole
     _postings(len(bounds) - 1, *made_of, room, shingles, entries, elements, sizes, made)
-    shingles, entries = (_closed_up(array, room, made[:, 0]).copy() for array in (shingles, entries))
-    return shingles, entries, sizes, _closed_up(elements, begins, made[:, 1])
-
-
-def _closed_up(values, begins, numbers):
-    """The first values of each run, which are moved together."""
-    end = 0
-    for begin, number in zip(begins[:-1].tolist(), numbers.tolist(), strict=True):
-        values[end : end + number] = values[begin : begin + number]
-        end += number
-    return values[:end]
+    of_postings, of_elements = map(sums_before, made.T)
+    shingles, entries = (gather.copied(array, room[:-1], of_postings)[0] for array in (shingles, entries))
+    return shingles, entries, sizes, gather.copied(elements, begins[:-1], of_elements)[0]
 
 
 @kernel("void(uint64[::1], int64, uint8[::1], uint64, boolean[::1])")
@@ -306,7 +299,7 @@ def gpu(values, offsets, rows, counters, beyond, threshold, whole):
     counters, beyond, shift = xp.asarray(counters), xp.asarray(beyond), shift_of(counters)
     single = xp.empty(int(ends[-1] - ends[0]), bool)
     _mark_singles.threads(len(single), values, int(ends[0]), counters, shift, single)
-    singles = xp.diff(counted_before(single)[offsets - int(ends[0])])
+    singles = xp.diff(sums_before(single)[offsets - int(ends[0])])
     found = xp.empty(len(ends), np.uint32)
     found[:-1] = prefix_lengths_of(xp.diff(offsets), threshold)[1] > singles
     found[-1:] = beyond.max()

@@ -21,9 +21,9 @@ import numpy as np
 
 from ._cpu import Rare, jit, large
 from ._launch import cuda, kernel, namespace, on_device, to_host
+from ._ragged import sums_before
 from ._search import lower_bound
 from ._sort import order_of
-from .gather import _new_offsets
 from .repeats import windows_of
 
 
@@ -131,9 +131,9 @@ def _count_ended(places, heads, length, stops):
         stops[at] = lower_bound(places, heads[at], at, places[at] - length + np.int64(1))
 
 
-def _number_of(xp, marked, begins, ends):
+def _number_of(marked, begins, ends):
     """Return the number of marks in each of some runs of an array."""
-    before = _new_offsets(xp, marked)
+    before = sums_before(marked)
     return before[ends] - before[begins]
 
 
@@ -162,18 +162,18 @@ def gpu(stretches, length, copies, fixed):
     may_go = (places >= fixed)[order]
     removed, undecided = xp.zeros(len(places), bool), places >= fixed
     for _ in range(_ROUNDS):
-        possible = _number_of(xp, removed, *overlapping) == 0
-        whole = possible & (_number_of(xp, undecided, *overlapping) == 0)
-        removed[order] = (_number_of(xp, whole[order], heads, stops) >= copies) & may_go
-        undecided[order] = (_number_of(xp, possible[order], heads, stops) >= copies) & may_go
+        possible = _number_of(removed, *overlapping) == 0
+        whole = possible & (_number_of(undecided, *overlapping) == 0)
+        removed[order] = (_number_of(whole[order], heads, stops) >= copies) & may_go
+        undecided[order] = (_number_of(possible[order], heads, stops) >= copies) & may_go
         undecided &= ~removed
         if not undecided.any():
             break
     else:
         return tuple(map(on_device, cpu(tuple(map(to_host, stretches)), length, copies, fixed)))
-    whole, gone = (_number_of(xp, removed, *overlapping) == 0)[order], removed[order]
+    whole, gone = (_number_of(removed, *overlapping) == 0)[order], removed[order]
     sources = xp.full(len(places), -1, np.int64)
-    sources[order[gone]] = of_class[xp.flatnonzero(whole)[_new_offsets(xp, whole)[heads[gone]]]]
+    sources[order[gone]] = of_class[xp.flatnonzero(whole)[sums_before(whole)[heads[gone]]]]
     places, sources = places[removed], sources[removed]
     new = xp.ones(len(places), bool)
     new[1:] = (xp.diff(places) != 1) | (xp.diff(sources) != 1)

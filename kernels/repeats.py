@@ -28,9 +28,9 @@ import numpy as np
 from ._buckets import sort_by_key
 from ._cpu import Rare, held, jit, joined, large, num_threads, parallel, shares
 from ._launch import Device, array_module, cuda, kernel, namespace, on_device
+from ._ragged import sums_before
 from ._search import upper_bound
 from ._sort import order_of
-from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
 """The base of the rolling hash, odd."""
@@ -426,29 +426,28 @@ def cpu(tokens, offsets, length, k):
 Device(_sum.py_func)  # the same, for kernels
 
 
-@Device
-def _hash_windows(begin, end, tokens, windows, ends, sizes, hashed):
-    """Write the windows of each seed, and the hash of each window."""
-    length, factor = sizes
-    places, hashes = hashed
-    leading = _power(factor, length - 1)
-    for seed in range(begin, end):
-        at = ends[seed - 1] if seed > 0 else np.int64(0)
-        i = windows[seed]
-        total = _sum(tokens, i, length, factor)
-        while True:
-            places[at], hashes[at] = i, _mixed(total)
-            at += 1
-            if at == ends[seed]:
-                break
-            total = (total - tokens[i] * leading) * factor + tokens[i + length]
-            i += 1
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64, uint64, int64[::1], uint64[::1])")
+def _hash_pieces(tokens, windows, ends, length, factor, places, hashes):
+    """One thread some windows that follow one another in a row: write the place and the hash of each."""
+    piece = np.int64(cuda.grid(1))
+    if piece >= len(windows):
+        return
+    at, i = ends[piece - 1] if piece > 0 else np.int64(0), windows[piece]
+    total, leading = _sum(tokens, i, length, factor), _power(factor, length - 1)
+    while True:
+        places[at], hashes[at] = i, _mixed(total)
+        at += 1
+        if at == ends[piece]:
+            break
+        total = (total - tokens[i] * leading) * factor + tokens[i + length]
+        i += 1
 
 
-@Device
-def _compare(begin, end, tokens, places, firsts, length, equal):
-    """Compare windows, whose places ascend, with others, token by token."""
-    for item in range(begin, end):
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64, int64, boolean[::1])")
+def _compare_pieces(tokens, places, firsts, length, each, equal):
+    """One thread some windows, whose places ascend: compare each with another one, token by token."""
+    begin = np.int64(cuda.grid(1)) * each
+    for item in range(begin, min(begin + each, np.int64(len(places)))):
         i, j = places[item], firsts[item]
         n = np.int64(0)
         if item > begin and equal[item - 1] and places[item - 1] == i - 1 and firsts[item - 1] == j - 1:
@@ -458,26 +457,10 @@ def _compare(begin, end, tokens, places, firsts, length, equal):
         equal[item] = n == length
 
 
-@kernel("void(uint64[::1], int64[::1], int64[::1], int64, uint64, int64[::1], uint64[::1])")
-def _hash_pieces(tokens, windows, ends, length, factor, places, hashes):
-    """One thread some windows that follow one another in a row: write the place and the hash of each."""
-    at = np.int64(cuda.grid(1))
-    if at < len(windows):
-        _hash_windows(at, at + np.int64(1), tokens, windows, ends, (length, factor), (places, hashes))  # type: ignore[arg-type]
-
-
-@kernel("void(uint64[::1], int64[::1], int64[::1], int64, int64, boolean[::1])")
-def _compare_pieces(tokens, places, firsts, length, each, equal):
-    """One thread some windows, whose places ascend: compare each with another one."""
-    begin = np.int64(cuda.grid(1)) * each
-    if begin < len(places):
-        _compare(begin, min(begin + each, np.int64(len(places))), tokens, places, firsts, length, equal)
-
-
 def _hashes(xp, tokens, offsets, length, each):
     """Return the place and the hash of each window; a thread rolls over `each` of them."""
     sizes = xp.maximum(xp.diff(offsets) - (length - 1), 0)
-    pieces = _new_offsets(xp, (sizes + (each - 1)) // each)
+    pieces = sums_before((sizes + (each - 1)) // each)
     piece = xp.arange(int(pieces[-1]))
     rows = xp.searchsorted(pieces, piece, side="right") - 1
     begins = (piece - pieces[rows]) * each

@@ -18,6 +18,7 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, kernel, namespace, on_device
+from ._ragged import sums_before
 from ._search import first_not_below, lower_bound
 
 
@@ -134,7 +135,7 @@ def cpu(values, offsets, left, right, least):
     """As `reference`: runs of pairs of about equal work in parallel, each pair one merge, or one search."""
     sizes = np.diff(offsets)
     smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
-    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(larger, FEW * smaller) + smaller)])
+    work = sums_before(np.minimum(larger, FEW * smaller) + smaller)
     intersection = np.empty(len(left), np.int64)
     bounds = shares(work)
     _merge_pairs(len(bounds) - 1, values, offsets, left, right, least, bounds, intersection)

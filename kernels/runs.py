@@ -19,6 +19,7 @@ import numpy as np
 from . import gather
 from ._cpu import jit, parallel, shares
 from ._launch import namespace
+from ._ragged import sums_before
 from ._sort import in_parts, order_of, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
@@ -124,14 +125,6 @@ def _describe_runs(lower, upper, entries, ends, numbers, all_lengths, all_shorts
             begin += lengths[run]
 
 
-@parallel("uint64[::1], int64[::1], uint32[::1], int64[::1], uint64[::1]")
-def _close_runs(lower, upper, entries, begins, which, starts, kept):
-    for number in range(lower, upper):
-        begin = begins[which[number]]
-        for i in range(starts[number + 1] - starts[number]):
-            kept[starts[number] + i] = entries[begin + i]
-
-
 @jit("uint64[::1], int64[::1], int64[::1], uint64[::1]")
 def _place_rows(entries, starts, offsets, places):
     """Write the places of all rows, scattered by row in the order of runs."""
@@ -164,9 +157,7 @@ def cpu(shingles, entries, num_rows):
     begins, lengths, shorts = of_all
     bits = num_rows.bit_length()
     which = radix_sort(first_rows << np.uint64(64 - bits), bits)[1]
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[which])])
-    kept = np.empty(starts[-1], np.uint64)
-    _close_runs(len(which), entries, begins, which, starts, kept)
+    kept, starts = gather.copied(entries, begins[which], sums_before(lengths[which]))
     offsets = np.zeros(num_rows + 1, np.int64)
     _count_rows(kept, offsets)
     np.cumsum(offsets, out=offsets)
@@ -183,9 +174,7 @@ def gpu(shingles, entries, num_rows):
     again, begins = order_of(shingles[order])
     entries = entries[order[again]]
     starts = xp.append(xp.flatnonzero(begins), xp.asarray(len(begins)))
-    shorts = xp.zeros(len(entries) + 1, np.int64)
-    shorts[1:] = xp.cumsum(entries < LONG)
-    shorts = xp.diff(shorts[starts])
+    shorts = xp.diff(sums_before(entries < LONG)[starts])
     which = xp.flatnonzero((xp.diff(starts) > 1) & (shorts > 0))
     which = which[order_of(entries[starts[which]], 64 - PLACE_BITS)[0]]
     entries, starts = gather.gpu(entries, starts, which)

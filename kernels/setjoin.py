@@ -35,8 +35,10 @@ import numpy as np
 from ._bits import count_bits
 from ._cpu import jit, parallel, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
+from ._ragged import sums_before
 from ._search import lower_bound
 from .bitmaps import MOST_WORDS
+from .gather import copied
 from .prefixes import PLACE_BITS
 
 SCAN = 4
@@ -537,31 +539,21 @@ def _probe_rows(lower, upper, runs, known, held, needed, both, rows, first, stop
     for part in range(lower, upper):
         for i in range(bounds[part], bounds[part + 1]):
             low, high = first[i], stop[i]
-            number[i + 1] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], memo, looked_at[i])
-
-
-@parallel("int64[:, ::1], int64[::1], int64[::1]")
-def _gather_lists(begin, end, best, ends, found):
-    for i in range(begin, end):
-        for k in range(ends[i + 1] - ends[i]):
-            found[ends[i] + k] = best[i, k]
+            number[i] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], memo, looked_at[i])
 
 
 def cpu(
     entries, starts, splits, places, offsets, sizes, folds, bitmaps, words, held, needed, both, rows, first, stop, most
 ):
     """As `reference`; rows in parallel."""
-    best, ends = np.empty((len(rows), most), np.int64), np.zeros(len(rows) + 1, np.int64)
+    best, number = np.empty((len(rows), most), np.int64), np.empty(len(rows), np.int64)
     looked_at = np.empty((len(rows), 4), np.int64)
-    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
-    bounds = shares(work, 64)
+    bounds = shares(sums_before(offsets[rows + 1] - offsets[rows] + 1), 64)
     runs, known = (entries, starts, splits, places, offsets), (sizes, folds, bitmaps, words)
     asked = held, needed, both, rows, first, stop
-    _probe_rows(len(bounds) - 1, runs, known, *asked, bounds, best, ends, looked_at)
-    np.cumsum(ends, out=ends)
-    found = np.empty(ends[-1], np.int64)
-    _gather_lists(len(best), best, ends, found)
-    return found, ends, looked_at
+    _probe_rows(len(bounds) - 1, runs, known, *asked, bounds, best, number, looked_at)
+    found, ends = copied(best.view(np.uint64).ravel(), np.arange(len(rows)) * most, sums_before(number))
+    return found.view(np.int64), ends, looked_at
 
 
 for _function in (_from, _insert, _ones, _folded, _differ, _is_candidate, _ends, _rows_to_scan, _meet):
@@ -645,6 +637,4 @@ def gpu(
     _choose_all.threads(len(rows), *runs, sets[0], *asked, number, looked_at)
     _meet_all.threads(len(rows), *runs, *sets, *asked, *found)
     _scan_all.threads(len(rows), *sets, held, needed, both, rows, *found)
-    ends = xp.zeros(len(rows) + 1, np.int64)
-    ends[1:] = xp.cumsum(number)
-    return best[xp.arange(most) < number[:, None]], ends, looked_at
+    return best[xp.arange(most) < number[:, None]], sums_before(number), looked_at

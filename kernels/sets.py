@@ -10,8 +10,9 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import bounds_of, fetch_offsets, namespace, on_device
-from ._ragged import close_gaps, longest_row
-from ._sort import counted_before, keep_in_order, order_of
+from ._ragged import longest_row, sums_before
+from ._sort import keep_in_order, order_of
+from .gather import copied
 
 
 def reference(values, offsets):
@@ -118,12 +119,10 @@ def cpu(values, offsets):
     bounds = shares(offsets)
     out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
     _sort_rows(len(bounds) - 1, values, offsets, bounds, out, sizes)
-    packed_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    if packed_offsets[-1] == len(out):
-        return out, packed_offsets
-    packed = np.empty(packed_offsets[-1], np.uint64)
-    close_gaps(len(bounds) - 1, out, offsets, bounds, packed_offsets, packed)
-    return packed, packed_offsets
+    new_offsets = sums_before(sizes)
+    if new_offsets[-1] == len(out):
+        return out, new_offsets
+    return copied(out, offsets[:-1] - offsets[0], new_offsets)
 
 
 def gpu(values, offsets):
@@ -137,7 +136,7 @@ def gpu(values, offsets):
 def of_ordered(xp, values, offsets):
     """The sets of rows that begin at 0, on the device."""
     order, begins = order_of(values, offsets=offsets)
-    before = counted_before(begins)
+    before = sums_before(begins)
     new_offsets = before[offsets]
     kept = xp.empty(int(fetch_offsets(new_offsets)[-1]), np.uint64)
     keep_in_order.threads(len(order), values, order, before, kept)

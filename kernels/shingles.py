@@ -30,6 +30,7 @@ from ._gf2 import (
     windows,
 )
 from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
+from ._ragged import sums_before
 from ._sort import firsts_of, order_in_rows
 
 
@@ -74,9 +75,7 @@ def _new_offsets(xp, offsets, w, mode):
     """Return where each document's shingles begin, by the module of array functions `xp`."""
     sizes = xp.diff(offsets)
     counts = sizes if mode == "circular" else xp.where(sizes > 0, xp.maximum(sizes - (w - 1), 1), 0)
-    new_offsets = xp.zeros(len(offsets), np.int64)
-    new_offsets[1:] = xp.cumsum(counts)
-    return new_offsets
+    return sums_before(counts)
 
 
 @jit("int64[::1], int64, boolean, int64[::1]")

@@ -33,6 +33,7 @@ from ._gf2 import (
     windows,
 )
 from ._launch import TABLES, cuda, kernel, load, namespace, on_device, row_of
+from ._ragged import sums_before
 
 
 def reference(tokens, offsets, stops, c, poly):
@@ -213,8 +214,7 @@ def gpu(tokens, offsets, stops, c, poly):
     is_stop = xp.zeros(len(tokens), bool)
     if len(stops):
         is_stop = stops[xp.minimum(xp.searchsorted(stops, tokens), len(stops) - 1)] == tokens
-    before = xp.zeros(len(tokens) + 1, np.int64)  # tokens that are no stop words, before each place
-    before[1:] = xp.cumsum(~is_stop)
+    before = sums_before(~is_stop)
     others = tokens[~is_stop]
     places = xp.flatnonzero(is_stop)  # of spots, when those outside documents and of too short chains have gone
     places = places[(places >= offsets[0]) & (places < offsets[-1])]
@@ -223,8 +223,7 @@ def gpu(tokens, offsets, stops, c, poly):
     firsts = xp.searchsorted(places, offsets)
     sizes, spots = xp.diff(offsets), xp.diff(firsts)
     without = (sizes > 0) & (spots == 0)
-    new_offsets = xp.zeros(len(offsets), np.int64)
-    new_offsets[1:] = xp.cumsum(xp.where(without, xp.maximum(sizes - (c - 1), 1), spots))
+    new_offsets = sums_before(xp.where(without, xp.maximum(sizes - (c - 1), 1), spots))
     values = xp.empty(int(new_offsets[-1]), np.uint64)
     (tables,) = constants(byte_tables, np.uint64(poly))
     _fingerprint.threads(

@@ -14,6 +14,7 @@ import numpy as np
 
 from ._cpu import jit, parallel
 from ._launch import namespace, on_device
+from ._ragged import sums_before
 
 
 def reference(rows, starts, stops, offsets, least, allowed):
@@ -101,13 +102,13 @@ def _write_all(begin, end, gathered, places, sizes, least, new_offsets, found, s
 
 def cpu(rows, starts, stops, offsets, least, allowed):
     """As `reference`; queries in parallel."""
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops - starts)])
+    before = sums_before(stops - starts)
     places = before[offsets]  # where the entries of each query begin
     gathered = np.empty(places[-1] - places[0], np.uint32)
     places = places - places[0]
     sizes, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
     _gather_all(len(offsets) - 1, rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts)
-    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    new_offsets = sums_before(counts)
     found, shared = np.empty(new_offsets[-1], np.int64), np.empty(new_offsets[-1], np.int64)
     _write_all(len(sizes), gathered, places, sizes, least, new_offsets, found, shared)
     return found, shared, new_offsets

@@ -55,7 +55,7 @@ import numpy as np
 from . import _html_names as tags
 from ._cpu import jit, parallel, shares
 from ._html_names import element_slot, hash_on, tables
-from ._html_vectors import attribute_mask, byte_mask, name_mask, text_mask, value_mask
+from ._html_vectors import byte_mask, end_mask, text_mask
 from ._utf8 import copy_block, load_word, lower_eight
 from ._vectors import trailing_zeros
 
@@ -325,40 +325,14 @@ def _find(text, i, stop, byte):
 
 
 @jit()
-def _name_end(text, i, stop):
-    """Return where the name of a tag ends that began before i."""
+def _end(text, i, stop, other, another):
+    """Return where the next space, > or one of two other bytes is, or `stop`: the end of a name, or of a value."""
     while i + 64 <= len(text) and i < stop:
-        mask = name_mask(text, i)
+        mask = end_mask(text, i, other, another)
         if mask != np.uint64(0):
             return min(i + trailing_zeros(mask), stop)
         i += 64
-    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">"):
-        i += 1
-    return min(i, stop)
-
-
-@jit()
-def _attribute_end(text, i, stop):
-    """Return where the name of an attribute ends that began before i."""
-    while i + 64 <= len(text) and i < stop:
-        mask = attribute_mask(text, i)
-        if mask != np.uint64(0):
-            return min(i + trailing_zeros(mask), stop)
-        i += 64
-    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">") and text[i] != ord("="):
-        i += 1
-    return min(i, stop)
-
-
-@jit()
-def _value_end(text, i, stop):
-    """Return where the value of an attribute without quotes ends."""
-    while i + 64 <= len(text) and i < stop:
-        mask = value_mask(text, i)
-        if mask != np.uint64(0):
-            return min(i + trailing_zeros(mask), stop)
-        i += 64
-    while i < stop and not _is_space(text[i]) and text[i] != ord(">"):
+    while i < stop and not _is_space(text[i]) and text[i] != ord(">") and text[i] != other and text[i] != another:
         i += 1
     return min(i, stop)
 
@@ -550,7 +524,7 @@ def _after_attributes(text, i, stop):
             continue
         closes_itself = False
         attributes += 1
-        i = _attribute_end(text, i + 1, stop)  # an equals sign may begin a name
+        i = _end(text, i + 1, stop, ord("/"), ord("="))  # an equals sign may begin a name
         value = _after_spaces(text, i, stop)
         if value >= stop or text[value] != ord("="):
             i = value
@@ -559,7 +533,7 @@ def _after_attributes(text, i, stop):
         if i < stop and (text[i] == ord('"') or text[i] == ord("'")):
             i = _find(text, i + 1, stop, np.int64(text[i])) + 1
         else:
-            i = _value_end(text, i, stop)
+            i = _end(text, i, stop, ord(">"), ord(">"))
     return stop + 1, closes_itself, attributes
 
 
@@ -765,7 +739,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
                 i += 1
                 at += 1
             continue
-        end = _name_end(text, start, stop)
+        end = _end(text, start, stop, ord("/"), ord("/"))
         low, high = _name(text, start, end)
         kind = _class_of(low, high, names, classes)
         i, closes_itself, _ = _after_attributes(text, end, stop)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, kernel, namespace, on_device
+from ._ragged import sums_before
 from ._search import first_not_below
 
 
@@ -85,7 +86,7 @@ def _merge_pairs(begin, end, values, offsets, left, right, bounds, minima, maxim
 def cpu(values, offsets, left, right):
     """As `reference`: runs of pairs of about equal total size in parallel, each pair one merge."""
     sizes = np.diff(offsets)
-    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[left] + sizes[right])])
+    work = sums_before(sizes[left] + sizes[right])
     minima, maxima = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     bounds = shares(work)
     _merge_pairs(len(bounds) - 1, values, offsets, left, right, bounds, minima, maxima)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import _launch
+from neardup_gpu.kernels._ragged import sums_before
 
 from .errors import ArgumentTypeError, NeardupError, ParameterError
 
@@ -186,9 +187,7 @@ def _without_nulls(memory: _ColumnMemory, array: Any, values: Any, offsets: Any)
     if not ((sizes > 0) & ~valid).any():
         return values, offsets
     of_row = xp.searchsorted(offsets, xp.arange(int(offsets[0]), len(values)), side="right") - 1
-    kept = xp.zeros(len(offsets), np.int64)
-    kept[1:] = xp.cumsum(xp.where(valid, sizes, 0))
-    return values[int(offsets[0]) :][valid[of_row]], kept
+    return values[int(offsets[0]) :][valid[of_row]], sums_before(xp.where(valid, sizes, 0))
 
 
 def _exported(name: str, value: Any) -> tuple[Any, Any, Any]:

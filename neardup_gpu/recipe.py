@@ -203,16 +203,8 @@ class Shingles:
         return plain if self.stop_words is None else {**plain, **lists.described(self.stop_words)}
 
 
-SHINGLE_SETTINGS = {
-    "shingle_size": "size",
-    "shingling": "kind",
-    "stop_words": "stop_words",
-    "tokens": "tokens",
-    "language": "language",
-    "drop_words": "drop_words",
-    "fold": "fold",
-    "stem": "stem",
-}
+_RENAMED = {"size": "shingle_size", "kind": "shingling"}
+SHINGLE_SETTINGS = {_RENAMED.get(each.name, each.name): each.name for each in fields(Shingles)}
 """The fields of `Shingles` by the names that messages, files and flags use."""
 
 

@@ -107,6 +107,12 @@ def unread_names(reason: str, first: Sequence[str], number: int) -> str:
     return f"{LEFT_OUT[reason]}: {number:,} ({some(first, number)})"
 
 
+def in_one_line(error: BaseException) -> str:
+    """Return the kind of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
 def size(num_bytes: float) -> str:
     """Return a number of bytes in decimal units: "1.2 MB"."""
     number, power = int(num_bytes), 0

@@ -1,6 +1,8 @@
 """What several test files need."""
 
+import logging
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -67,3 +69,13 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("NEARDUP_CORPORA does not name the folder of the corpora")
     return Path(folder)
+
+
+@pytest.fixture
+def ray_here(monkeypatch):
+    """Ray on this machine, with two processors."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    yield
+    ray.shutdown()

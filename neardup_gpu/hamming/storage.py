@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ INDEX = ArraysFormat(
 )
 
 
+@dataclass(eq=False)
 class IndexParts:
     """The parts of an index.
 
@@ -45,18 +46,13 @@ class IndexParts:
         The file that the arrays are mapped from.
     """
 
-    def __init__(
-        self,
-        design: TableDesign,
-        radius: int,
-        tables: HammingTables,
-        members: Members | None,
-        ids: Ids | None,
-        recipe: dict[str, Any],
-        file: ArraysFile | None = None,
-    ) -> None:
-        self.design, self.radius, self.tables = design, radius, tables
-        self.members, self.ids, self.recipe, self.file = members, ids, recipe, file
+    design: TableDesign
+    radius: int
+    tables: HammingTables
+    members: Members | None
+    ids: Ids | None
+    recipe: dict[str, Any]
+    file: ArraysFile | None = None
 
     def __len__(self) -> int:
         """Number of fingerprints, repeats counted."""

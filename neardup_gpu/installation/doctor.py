@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..report import size
+from ..report import in_one_line, size
 
 Facts = dict[str, Any]
 
@@ -51,12 +51,7 @@ def _tried(section: Callable[[], Facts]) -> Facts:
     try:
         return section()
     except Exception as error:  # also what a broken package raises when it is imported
-        return {UNKNOWN: _said(error)}
-
-
-def _said(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+        return {UNKNOWN: in_one_line(error)}
 
 
 # ------------------------------------------------------------------------------------------------------------ software
@@ -95,7 +90,7 @@ def _packages() -> Facts:
         try:
             importlib.import_module(name.replace("-", "_"))
         except Exception as error:
-            found[name] = f"{found[name]}, which cannot be imported ({_said(error)})"
+            found[name] = f"{found[name]}, which cannot be imported ({in_one_line(error)})"
     return found
 
 

@@ -20,27 +20,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import kernels
 from ..data import Ragged
 from ..engine.host import HostRuntime
-from ..kernels import (
-    bbit as bbit_kernel,
-    bucket_probe as bucket_probe_kernel,
-    common_chains as common_chains_kernel,
-    common_runs as common_runs_kernel,
-    gather as gather_kernel,
-    hamming_table as table_kernel,
-    huffman_encode as encode_kernel,
-    overlap as overlap_kernel,
-    prefix_probe as prefix_probe_kernel,
-    prefixes as prefixes_kernel,
-    rarity as rarity_kernel,
-    repeats as repeats_kernel,
-    runs as runs_kernel,
-    sets as sets_kernel,
-)
 from ..kernels._bounds import least_overlaps, least_shares
 from ..kernels.bottomk import EMPTY
+from ..methods._modules import kernels
 from ..stages.joining import PostingsIndex, SetCollector
 from ..text import comments
 
@@ -99,7 +83,8 @@ MARKUP = (
 
 def _names() -> list[str]:
     """Return the names of all kernels."""
-    return sorted(info.name for info in pkgutil.iter_modules(kernels.__path__) if not info.name.startswith("_"))
+    found = pkgutil.iter_modules(importlib.import_module("neardup_gpu.kernels").__path__)
+    return sorted(info.name for info in found if not info.name.startswith("_"))
 
 
 @cache
@@ -175,11 +160,17 @@ class Draw:
         shuffled = b"".join(characters[i] for i in random.permutation(len(characters)))
         odd = np.frombuffer(PIECES.encode() + b"\xc3 \xed\xa0\x80 \xf0\x9f " + BORDERS + shuffled, np.uint8)
         apart = int(random.choice([60, 1000])) if num_bytes <= FEW else 1000
-        for at in random.integers(0, len(text) + 1, len(text) // apart + 1).tolist():
-            start, size = random.integers(0, len(odd)), random.integers(1, len(odd))
-            piece = odd[start : start + size][: len(text) - at]
-            text[at : at + len(piece)] = piece
+        text = _strewn(random, text, len(text) // apart + 1, odd, len(odd))
         return np.resize(text, num_bytes)
+
+
+def _strewn(random: np.random.Generator, values: np.ndarray, number: int, pieces: np.ndarray, most: int) -> np.ndarray:
+    """Return a copy in which a number of stretches of `pieces` lie anywhere, all shorter than `most`."""
+    values = values.copy()
+    for at in random.integers(0, len(values) + 1, number).tolist():
+        piece = pieces[random.integers(0, len(pieces)) :][: random.integers(1, most)]
+        values[at : at + len(piece)] = piece[: len(values) - at]
+    return values
 
 
 # ------------------------------------------------------------------------------------------------------ ragged values
@@ -255,10 +246,7 @@ def letters(draw: Draw, size: int) -> tuple:
 def lines(draw: Draw, size: int) -> tuple:
     """Draw text with line ends of every kind, and the moduli of words and of lines."""
     text, offsets, poly, places = tokens(draw, size)
-    text, ends = text.copy(), np.frombuffer(b"\r\n\n\f\0", np.uint8)
-    for at in draw.random.integers(0, len(text) + 1, len(text) // 40 + 1).tolist():
-        some = ends[draw.random.integers(0, len(ends)) :][: len(text) - at]
-        text[at : at + len(some)] = some
+    text = _strewn(draw.random, text, len(text) // 40 + 1, np.frombuffer(b"\r\n\n\f\0", np.uint8), 6)
     return text, offsets, poly, draw.modulus(), places
 
 
@@ -348,7 +336,7 @@ def common_runs(draw: Draw, size: int) -> tuple:
     rows = draw.offsets(len(wanted), draw.option([20, 6]))
     sizes = np.diff(rows)
     widths = np.where(sizes >= 2, np.minimum(sizes, random.integers(2, draw.option([9, 4]), len(sizes))), 0)
-    return values, offsets, common_runs_kernel.prepare(wanted, rows, widths)
+    return values, offsets, kernels.common_runs.prepare(wanted, rows, widths)
 
 
 def repeats(draw: Draw, size: int) -> tuple:
@@ -359,10 +347,7 @@ def repeats(draw: Draw, size: int) -> tuple:
         values = draw.random.integers(0, few, min(len(values), 300), np.uint64)
         offsets = draw.offsets(len(values), 50)
     else:
-        values = values.copy()
-        for at in draw.random.integers(0, len(values) + 1, len(values) // 100).tolist():
-            piece = values[draw.random.integers(0, len(values)) :][: draw.random.integers(1, 60)]
-            values[at : at + len(piece)] = piece[: len(values) - at]
+        values = _strewn(draw.random, values, len(values) // 100, values, 60)
     length = draw.option([2, 1, 5, 50])
     return values, offsets, length, draw.integer(1, length)
 
@@ -370,7 +355,7 @@ def repeats(draw: Draw, size: int) -> tuple:
 def removals(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, how many copies are kept, and which windows always stay."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
-    found = repeats_kernel.cpu(values, offsets, length, k)
+    found = kernels.repeats.cpu(values, offsets, length, k)
     return found, length, draw.option([1, 2]), draw.option([0, len(values) // 2])
 
 
@@ -378,12 +363,12 @@ def common_chains(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, compared with those of rows before theirs or of a part."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
     length = max(length, 2)  # windows of one token follow one another across rows, whose limits differ
-    pieces = common_chains_kernel.cut(repeats_kernel.cpu(values, offsets, length, k))
+    pieces = kernels.common_chains.cut(kernels.repeats.cpu(values, offsets, length, k))
     places, _, sizes = pieces
     begins = offsets[np.searchsorted(offsets, places, side="right") - 1] if len(offsets) > 1 else places
     divided = begins[draw.integer(0, len(begins) - 1)] if len(begins) else 0
     limits = draw.option([begins, np.where(begins < divided, 0, divided)])
-    linked = common_chains_kernel.prepare(pieces, limits, draw.option([100, 2, 3]))
+    linked = kernels.common_chains.prepare(pieces, limits, draw.option([100, 2, 3]))
     heads = [0, *(np.flatnonzero((places + sizes)[:-1] != places[1:]) + 1).tolist(), len(places)]
     last = len(heads) - 1
     least = min(last, draw.option([1, 0]))  # of the parts between heads
@@ -492,7 +477,7 @@ def bbit_equal(draw: Draw, size: int) -> tuple:
     """Packed rows, with or without stray bits after the last group, and pairs of any two of them."""
     signatures, bits = _samples(draw, size)
     samples = signatures.shape[1]
-    words = bbit_kernel.cpu(signatures, np.zeros(samples, np.uint64), bits)
+    words = kernels.bbit.cpu(signatures, np.zeros(samples, np.uint64), bits)
     if draw.chance():
         words[draw.random.random(len(words)) < 0.3, -1] ^= np.uint64(1 << 63)
     left, right = draw.random.integers(0, max(1, len(words)), (2, size if len(words) else 0))
@@ -507,11 +492,6 @@ def below(draw: Draw, size: int) -> tuple:
     if size <= FEW and draw.chance():
         most[draw.random.random(len(most)) < 0.3] = draw.option([np.uint64(0), np.uint64(1)])
     return values, offsets, draw.salt(), most
-
-
-def distinct(draw: Draw, size: int) -> tuple:
-    """Shingles with repeats."""
-    return _ragged(draw, size)
 
 
 def groups(draw: Draw, size: int) -> tuple:
@@ -627,11 +607,11 @@ def merge(draw: Draw, size: int) -> tuple:
 
 def shared(draw: Draw, size: int) -> tuple:
     """Sets where some hold the same few elements, within more; and how many elements a pair has to share."""
-    values, offsets = sets_kernel.cpu(*_ragged(draw, size, 10 if size <= FEW else 60))
+    values, offsets = kernels.sets.cpu(*_ragged(draw, size, 10 if size <= FEW else 60))
     few = draw.words(draw.integer(1, 40))
     some = draw.random.random(len(values)) < draw.option([0.1, 0.0, 0.5])
     values[some] = draw.random.choice(few, int(some.sum()))
-    values, offsets = sets_kernel.cpu(values, offsets)
+    values, offsets = kernels.sets.cpu(values, offsets)
     return *_within_more(draw, values, offsets), draw.option([1, 2, 5]), *draw.option(LIMITS[:-2])
 
 
@@ -640,9 +620,12 @@ def sets(draw: Draw, size: int) -> tuple:
     return _ragged(draw, size)
 
 
+distinct = sets
+
+
 def resemblance(draw: Draw, size: int) -> tuple:
     """Sets, and the same sets thinned out; pairs of one with itself, with its half and with any."""
-    random, (values, offsets) = draw.random, sets_kernel.cpu(*_ragged(draw, size))
+    random, (values, offsets) = draw.random, kernels.sets.cpu(*_ragged(draw, size))
     kept = random.random(len(values)) < 0.5
     halves = len(values) + np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets]
     num_rows = len(offsets) - 1
@@ -665,11 +648,11 @@ def overlap(draw: Draw, size: int) -> tuple:
     """Shingles, up to 200 of the documents as a sample, with some shingles that no document has, and bounds."""
     values, offsets = _ragged(draw, size)
     rows = np.flatnonzero(np.diff(offsets) < 1000)[: draw.option([200, 4, 0])]
-    some, some_offsets = gather_kernel.cpu(values, offsets, rows)
+    some, some_offsets = kernels.gather.cpu(values, offsets, rows)
     other = draw.words(draw.integer(0, 6))
-    sampled = sets_kernel.cpu(np.append(some, other), np.append(some_offsets, len(some) + len(other)))
+    sampled = kernels.sets.cpu(np.append(some, other), np.append(some_offsets, len(some) + len(other)))
     least, bounds = (draw.random.integers(0, 40, number) for number in (len(rows) + 1, len(offsets) - 1))
-    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), least, bounds
+    return values, offsets, *kernels.overlap.invert(*_within_more(draw, *sampled)), least, bounds
 
 
 def gather(draw: Draw, size: int) -> tuple:
@@ -732,15 +715,15 @@ def _alike(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _table(draw: Draw, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A table of counters in which values are counted; of a few, some of them so often that counters stop."""
-    bits = max(rarity_kernel.FEWEST_BITS, (len(values) - 1).bit_length())
+    bits = max(kernels.rarity.FEWEST_BITS, (len(values) - 1).bit_length())
     if len(values) <= FEW and draw.chance():
         values = np.repeat(values, draw.random.choice(TIMES, len(values)))
-    return rarity_kernel.cpu(values, bits)
+    return kernels.rarity.cpu(values, bits)
 
 
 def rarity(draw: Draw, size: int) -> tuple:
     """Shingles; of a few, some so often that counters stop, or come near it."""
-    bits = max(rarity_kernel.FEWEST_BITS + draw.option([0, 1]), (size - 1).bit_length())
+    bits = max(kernels.rarity.FEWEST_BITS + draw.option([0, 1]), (size - 1).bit_length())
     values = draw.words(size)
     if size <= FEW:
         often = draw.words(draw.integer(0, 4))
@@ -764,9 +747,9 @@ def prefix_probe(draw: Draw, size: int) -> tuple:
     table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
     table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
     num_rows = len(offsets) - 1
-    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold, 0)
-    row = ((entries & ~prefixes_kernel.LONG) >> np.uint64(prefixes_kernel.PLACE_BITS)).astype(np.int64)
-    keys, places = prefix_probe_kernel.keys_of(shingles, entries)
+    shingles, entries, sizes, _ = kernels.prefixes.cpu(values, offsets, np.arange(num_rows), *table, threshold, 0)
+    row = ((entries & ~kernels.prefixes.LONG) >> np.uint64(kernels.prefixes.PLACE_BITS)).astype(np.int64)
+    keys, places = kernels.prefix_probe.keys_of(shingles, entries)
     if len(keys) <= FEW and draw.chance():  # of several shingles
         keys &= np.uint64((15 << 60) + 1)
     order = np.argsort(keys, kind="stable")
@@ -780,10 +763,10 @@ def containers(draw: Draw, size: int) -> tuple:
     """Sets, by any numbers, the table in which they are counted, and marks of some of their shingles."""
     values, offsets = _alike(draw, size)
     table = _table(draw, values)
-    sets, ends = sets_kernel.cpu(values, offsets)
+    sets, ends = kernels.sets.cpu(values, offsets)
     marks = np.zeros(1 << draw.integer(8, 13), np.uint8)
     share = draw.option([0.1, 0.9]) if size <= FEW else 0.1
-    marks[(sets[draw.random.random(len(sets)) < share] >> rarity_kernel.shift_of(marks)).astype(np.int64)] = 1
+    marks[(sets[draw.random.random(len(sets)) < share] >> kernels.rarity.shift_of(marks)).astype(np.int64)] = 1
     num_rows = len(ends) - 1
     rows = draw.random.permutation(num_rows) + draw.option([0, 2**32 - num_rows])
     return *_within_more(draw, sets, ends), rows, *table, marks, draw.option(THRESHOLDS)
@@ -791,7 +774,7 @@ def containers(draw: Draw, size: int) -> tuple:
 
 def bitmaps(draw: Draw, size: int) -> tuple:
     """Sets, and bitmaps of any sizes, or of none, for each of them."""
-    sets, ends = sets_kernel.cpu(*_alike(draw, size))
+    sets, ends = kernels.sets.cpu(*_alike(draw, size))
     words = 1 << draw.random.integers(0, 4 if size > FEW else 11, len(ends) - 1)
     words[draw.random.random(len(words)) < draw.option([0.0, 0.3])] = 0
     return *_within_more(draw, sets, ends), words, draw.option([1, 0])
@@ -804,13 +787,13 @@ def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.n
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows + draw.integer(0, 3))[:num_rows]
     table = _table(draw, values[offsets[0] : offsets[-1]])
-    shingles, entries, distinct, elements = prefixes_kernel.cpu(
+    shingles, entries, distinct, elements = kernels.prefixes.cpu(
         values, offsets, rows, *table, threshold, draw.option([1, 0])
     )
     sizes = np.zeros(max(len(rows), int(rows.max(initial=-1)) + 1), np.int32)
     sizes[rows] = distinct
     if len(entries) <= FEW and draw.chance():
-        entries[draw.random.random(len(entries)) < draw.option([0.5, 1.0])] |= prefixes_kernel.LONG
+        entries[draw.random.random(len(entries)) < draw.option([0.5, 1.0])] |= kernels.prefixes.LONG
     order = draw.random.permutation(len(entries))
     return shingles[order], entries[order], sizes, (rows, elements, np.cumsum([0, *distinct]))
 
@@ -829,7 +812,7 @@ def setjoin(draw: Draw, size: int) -> tuple:
     needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
     sets = SetCollector(len(sizes), threshold, larger)
     sets.add(of, Ragged(elements, ends), HostRuntime("cpu"))
-    made = runs_kernel.cpu(shingles, entries, len(sizes))
+    made = kernels.runs.cpu(shingles, entries, len(sizes))
     index = PostingsIndex.of(made, sets.known(), needed, larger)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
@@ -893,7 +876,7 @@ WEIGHTS = (1, 3, 256, 1 << 12, 1 << 20, 1 << 40)
 def _weighted(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sets, and a weight of each feature, some of them 0."""
     most = draw.option(WEIGHTS)
-    values, offsets = _within_more(draw, *sets_kernel.cpu(*_ragged(draw, size)))
+    values, offsets = _within_more(draw, *kernels.sets.cpu(*_ragged(draw, size)))
     weights = draw.random.integers(0, min(most, 2**48 // max(1, len(values))), len(values), np.int64, endpoint=True)
     return values, offsets, weights
 
@@ -1049,35 +1032,36 @@ def hamming_table(draw: Draw, size: int) -> tuple:
     return near_fingerprints(draw, size // num_words, num_words), masks[-1], draw.option([False, True])
 
 
-def hamming_probe(draw: Draw, size: int) -> tuple:
-    """Tables, and queries: half are near a fingerprint in the tables."""
+def _near_queries(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Masks, fingerprints, queries that are half of them near a fingerprint, and a radius."""
     num_words, few = draw.option([1, 2]), size <= FEW
     masks = _masks(draw, num_words) if few else _quarters(num_words)
     values = near_fingerprints(draw, size // 8, num_words)
-    whole = not few or draw.chance()
-    tables = [table_kernel.cpu(values, mask, whole) for mask in masks]
+    num_queries = draw.integer(0, size // 8) if few else size // 8
+    queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
+    return masks, values, queries, draw.option([3, draw.integer(0, 8)]) if few else 3
+
+
+def hamming_probe(draw: Draw, size: int) -> tuple:
+    """Tables, and queries: half are near a fingerprint in the tables."""
+    masks, values, queries, radius = _near_queries(draw, size)
+    whole = size > FEW or draw.chance()
+    tables = [kernels.hamming_table.cpu(values, mask, whole) for mask in masks]
     shape = len(masks), len(values)
     words = np.array([words for words, _ in tables], np.uint64).reshape(shape)
     rows = np.array([rows for _, rows in tables], np.uint32).reshape(shape)
-    num_queries = draw.integer(0, size // 8) if few else size // 8
-    queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
-    radius, limits = (draw.option([3, draw.integer(0, 8)]), draw.option(LIMITS)) if few else (3, LIMITS[0])
-    return words, rows, masks, queries, radius, *limits, None if num_words == 1 else values
+    limits = draw.option(LIMITS) if size <= FEW else LIMITS[0]
+    return words, rows, masks, queries, radius, *limits, None if values.ndim == 1 else values
 
 
 def bucket_probe(draw: Draw, size: int) -> tuple:
     """Tables of the buckets of some rows, and queries: half are near one of the rows."""
-    num_words, few = draw.option([1, 2]), size <= FEW
-    masks = _masks(draw, num_words) if few else _quarters(num_words)
-    values = near_fingerprints(draw, size // 8, num_words)
+    masks, values, queries, radius = _near_queries(draw, size)
     present = np.flatnonzero(draw.random.random(len(values)) < draw.option([1.0, 0.8])).astype(np.uint32)
-    keys = bucket_probe_kernel.buckets(values[present], masks)
+    keys = kernels.bucket_probe.buckets(values[present], masks)
     order = np.argsort(keys, axis=1, kind="stable")
-    num_queries = draw.integer(0, size // 8) if few else size // 8
-    queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
     limits = _limits(draw, len(values), len(queries))
     tables = np.take_along_axis(keys, order, 1), present[order].reshape(keys.shape)
-    radius = draw.option([3, draw.integer(0, 8)]) if few else 3
     return *tables, masks, values, queries, radius, *limits
 
 
@@ -1096,7 +1080,7 @@ def huffman_encode(draw: Draw, size: int) -> tuple:
 
 def huffman_decode(draw: Draw, size: int) -> tuple:
     """Blocks of some tables, in any order."""
-    tables = encode_kernel.cpu(*huffman_encode(draw, size))
+    tables = kernels.huffman_encode.cpu(*huffman_encode(draw, size))
     numbers = draw.random.permutation(len(tables.blocks))
     if len(numbers) and size <= FEW and draw.chance():
         numbers = numbers[draw.random.integers(0, len(numbers), draw.integer(0, 8))]
@@ -1106,7 +1090,7 @@ def huffman_decode(draw: Draw, size: int) -> tuple:
 def huffman_probe(draw: Draw, size: int) -> tuple:
     """Like `hamming_probe`, with compressed tables."""
     words, *rest = hamming_probe(draw, 4 * size if size <= FEW // 8 else size)
-    return *encode_kernel.cpu(words), *rest
+    return *kernels.huffman_encode.cpu(words), *rest
 
 
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {name: globals()[name] for name in _names() if name in globals()}

@@ -25,7 +25,7 @@ from ..kernels import _compiled
 from ..kernels._launch import simulated
 from ..methods.minhash import MinHash
 from ..recipe import Recipe
-from ..report import beside, count, heading, shorten, size
+from ..report import beside, count, heading, in_one_line, shorten, size
 from .kernel_inputs import INPUTS, PIECES, Draw, kernel_modules
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _rows(
         try:
             yield _whole_row(own, runtime, engine) if module is None else _kernel_row(name, module, own, runtime)
         except Exception as error:  # the test looks for kernels that do not run
-            yield _without({"kernel": name}, FAILED, _line(error))
+            yield _without({"kernel": name}, FAILED, shorten(in_one_line(error), 160))
         broken = _broken(runtime, name)
 
 
@@ -251,14 +251,9 @@ def _broken(runtime: Runtime, name: str) -> str | None:
         runtime.wait()
         runtime.release()
     except Exception as error:
-        return f"the GPU takes no more calls since {name} ({_line(error)}); test it in a new process"
+        why = shorten(in_one_line(error), 160)
+        return f"the GPU takes no more calls since {name} ({why}); test it in a new process"
     return None
-
-
-def _line(error: Exception) -> str:
-    """An exception as one line."""
-    first = str(error).strip().split("\n")[0]
-    return shorten(f"{type(error).__name__}: {first}" if first else type(error).__name__, 160)
 
 
 def header() -> Text:

@@ -236,7 +236,7 @@ def unpadded(keys: Any, present: Any = None) -> Ragged:
         there &= xp.asarray(present)[:, None]
     if isinstance(keys, np.ndarray):
         return data.Ragged._trusted(keys[there], np.append(0, np.cumsum(there.sum(axis=1))))
-    before = kernels._sort.counted_before(there.ravel())
+    before = kernels._ragged.sums_before(there.ravel())
     offsets = before[:: keys.shape[1]].copy()
     values = xp.empty(int(launch.fetch_offsets(offsets)[-1]), np.uint64)
     kernels._sort.keep.threads(keys.size, keys.ravel(), before, values)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import checks
 from ..theory.elementwise import Number, Numbers, elementwise
-from ..theory.error_bounds import MAX_BITS, bbit_share
+from ..theory.error_bounds import MAX_BITS
 
 MAX_TRIALS = 10**7  # a sum has a term for each trial, and then takes seconds
 MOST = 2**64  # documents, shingles or samples
@@ -144,13 +144,11 @@ def _modm_variance(share: float, modulus: int, size: int) -> float:
     modulus, size = checks.integer("modulus", modulus, 1, MOST), checks.integer("size", size, 1, MAX_TRIALS)
     if modulus == 1 or size == 1:
         return 0.0
-    mean, log_p, log_q = size / modulus, -math.log(modulus), math.log1p(-1 / modulus)
-    reach = 40 * math.sqrt(mean) + 40
-    top, terms = math.lgamma(size + 1), []
-    for k in range(max(1, math.floor(mean - reach)), min(size, math.ceil(mean + reach)) + 1):
-        ways = top - math.lgamma(k + 1) - math.lgamma(size - k + 1)
-        terms.append(math.exp(ways + k * log_p + (size - k) * log_q) * (size - k) / (k * (size - 1)))
-    return share * (1 - share) * math.fsum(terms) / -math.expm1(size * log_q)
+    mean, reach = size / modulus, 40 * math.sqrt(size / modulus) + 40
+    first, last = max(1, math.floor(mean - reach)), min(size, math.ceil(mean + reach))
+    terms = enumerate(_binomial_terms(size, 1 / modulus, first, last), first)
+    rest = math.fsum(term * (size - k) / (k * (size - 1)) for k, term in terms)
+    return share * (1 - share) * rest / -math.expm1(size * math.log1p(-1 / modulus))
 
 
 def bbit_variance(resemblance: Number, samples: int, bits: int) -> Number:
@@ -457,13 +455,7 @@ def standard_error(resemblance: Number, samples: int) -> Number:
     >>> standard_error(0.5, 100)
     0.05
     """
-    return elementwise(lambda resemblance: _standard_error(resemblance, samples), resemblance)
-
-
-def _standard_error(resemblance: float, samples: int) -> float:
-    resemblance = checks.fraction("resemblance", resemblance)
-    samples = checks.integer("samples", samples, 1, 2**64)
-    return math.sqrt(resemblance * (1 - resemblance) / samples)
+    return elementwise(lambda resemblance: math.sqrt(_sample_variance(resemblance, samples)), resemblance)
 
 
 def bbit_error(resemblance: Number, samples: int, bits: int) -> Number:
@@ -488,20 +480,14 @@ def bbit_error(resemblance: Number, samples: int, bits: int) -> Number:
 
     Notes
     -----
-    Source: Manasse 2012, section 2.4; Li and König 2010. Computed as Q (1 - Q) / samples / (1 - 2**-bits)**2, Q the
-    `bbit_share`, which is the same and has a value at J = 0.
+    Source: Manasse 2012, section 2.4; Li and König 2010. At J = 0 it is that of `bbit_variance`.
 
     Examples
     --------
     >>> bbit_error(0, 256, 1)
     0.0625
     """
-    return elementwise(lambda resemblance: _bbit_error(resemblance, samples, bits), resemblance)
-
-
-def _bbit_error(resemblance: float, samples: int, bits: int) -> float:
-    share, accident = bbit_share(resemblance, bits), 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
-    return standard_error(share, samples) / (1 - accident)
+    return elementwise(lambda resemblance: math.sqrt(_bbit_variance(resemblance, samples, bits)), resemblance)
 
 
 def within_probability(samples: int, resemblance: Numbers, error: Numbers) -> Any:

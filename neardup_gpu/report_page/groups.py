@@ -91,23 +91,17 @@ def chosen(groups: GroupTable, number: int) -> tuple[np.ndarray, str | None]:
     The first 40% are the largest, 30% those with the least resemblance, and the rest a random sample, always the same.
     Whoever takes the first ones of the answer has them in these shares.
     """
-    if len(groups) <= number:
-        return _mixed(groups, len(groups)), None
-    picked = _mixed(groups, number)
-    return picked, "the largest, those that agree least with their kept document, and a random sample"
-
-
-def _mixed(groups: GroupTable, number: int) -> np.ndarray:
-    everyone = np.arange(len(groups))
-    by_size = np.argsort(-groups.sizes, kind="stable")
-    by_worth = np.argsort(groups.least, kind="stable")  # NaN comes last
-    at_random = np.random.default_rng(1).permutation(everyone)
-    turns = [by_size, by_size, by_size, by_size, by_worth, by_worth, by_worth, at_random, at_random, at_random]
-    lists = {id(each): iter(each.tolist()) for each in turns}
+    orders = (
+        np.argsort(-groups.sizes, kind="stable"),
+        np.argsort(groups.least, kind="stable"),  # NaN comes last
+        np.random.default_rng(1).permutation(len(groups)),
+    )
+    by_size, by_worth, at_random = (iter(order.tolist()) for order in orders)
     found: dict[int, None] = {}
-    while len(found) < number:
-        for each in turns:
-            new = next((group for group in lists[id(each)] if group not in found), None)
+    while len(found) < min(number, len(groups)):
+        for turn in [by_size] * 4 + [by_worth] * 3 + [at_random] * 3:
+            new = next((group for group in turn if group not in found), None)
             if new is not None and len(found) < number:
                 found[new] = None
-    return np.array(list(found), np.int64)
+    told = "the largest, those that agree least with their kept document, and a random sample"
+    return np.array(list(found), np.int64), told if number < len(groups) else None

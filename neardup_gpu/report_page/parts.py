@@ -15,7 +15,7 @@ from ..printable import printable, readable_id
 from ..results.diff import struck
 from ..text.raw_text import to_bytes
 from .run import Run
-from .texts import HELD, LONGEST, SHOWN, clean
+from .texts import HELD, LONGEST, beginning
 
 LISTED = 40
 """Documents that are shown."""
@@ -50,7 +50,7 @@ def parted(run: Run, units: pa.Table, text: bool) -> dict[str, Any]:
         rows = own.filter(pc.equal(own["id"], documents["id"][row].cast(own["id"].type))).to_pylist()
         words: list[tuple[str, str]] = []
         if shown is not None and (not rows or rows[-1]["end"] <= len(to_bytes(shown))):
-            words = _first(struck(rows, shown, full=False)[0])
+            words, _ = beginning(struck(rows, shown, full=False)[0])
         found["documents"].append(
             {
                 "id": printable(readable_id(document["id"])),
@@ -62,15 +62,3 @@ def parted(run: Run, units: pa.Table, text: bool) -> dict[str, Any]:
         )
     found["documents"].sort(key=lambda document: -document["cut"])
     return found
-
-
-def _first(words: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return about the first `SHOWN` characters, made printable."""
-    shown: list[tuple[str, str]] = []
-    left = SHOWN
-    for op, part in words:
-        if left <= 0:
-            return [*shown, ("cut", "...")]
-        shown.append((op, clean(part[:left])))
-        left -= len(part)
-    return shown

@@ -135,17 +135,21 @@ def difference(kept: str, text: str, recipe: Recipe, names: tuple[Any, Any] = (N
     words, notes = diff.differences(kept, text, recipe, full=False, names=names)
     if not words:
         words = [("equal", to_readable(kept[:SAME]))] + ([("cut", "...")] if len(kept) > SAME else [])
+    shown, whole = beginning(words)
+    notes = notes if whole else [*notes, f"shown: about the first {SHOWN:,} characters"]
+    return Difference(shown, [note.replace("full=True", "explain with full=True") for note in notes])
+
+
+def beginning(words: Words) -> tuple[Words, bool]:
+    """Return about the first `SHOWN` characters, made printable, and whether nothing follows them."""
     shown: Words = []
     left = SHOWN
-    for op, words_of_it in words:
-        part = clean(words_of_it[:left])
-        shown.append((op, part))
+    for op, part in words:
+        shown.append((op, clean(part[:left])))
         left -= len(part)
         if left <= 0:
-            shown.append(("cut", "..."))
-            notes = [*notes, f"shown: about the first {SHOWN:,} characters"]
-            break
-    return Difference(shown, [note.replace("full=True", "explain with full=True") for note in notes])
+            return [*shown, ("cut", "...")], False
+    return shown, True
 
 
 def clean(text: str) -> str:

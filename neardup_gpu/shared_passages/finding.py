@@ -215,7 +215,7 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     linked = common_chains.prepare(pieces, layout.limits[rank], most)
     is_common = (np.bincount(classes, minlength=1) > most)[classes]
     tokens = sizes[is_common] + length - 1
-    common = _covered_by_rank(places[is_common], rank[is_common], tokens, len(layout.order))
+    common = _tokens_of(rank[is_common], places[is_common], tokens, len(layout.order))
     counted = {"windows_common": int(sizes[is_common].sum()), "tokens_common": int(common.sum())}
     num_windows = int(sizes.sum())
     give_back()
@@ -243,14 +243,6 @@ def _tokens_of(owner: np.ndarray, left: np.ndarray, size: np.ndarray, number: in
     reached = np.maximum.accumulate(begin + size)
     new = begin + size - np.maximum(begin, np.append(0, reached[:-1]))
     return np.bincount(owner, np.maximum(new, 0), number).astype(np.int64)
-
-
-def _covered_by_rank(places: np.ndarray, rank: np.ndarray, tokens: np.ndarray, number: int) -> np.ndarray:
-    """Return the number of tokens of each document in intervals of some numbers of tokens, whose places ascend."""
-    new = tokens.copy()  # up to the next interval of the document
-    same = rank[1:] == rank[:-1]
-    new[:-1][same] = np.minimum(np.diff(places), tokens[:-1])[same]
-    return np.bincount(rank, new, number).astype(np.int64)
 
 
 def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, backend: str) -> Iterator[Runs]:
@@ -315,16 +307,8 @@ def _joined(layout: DocumentLayout, runs: Runs, gap: int, backend: str) -> tuple
 def _in_order(passages: list[SharedPassages], gaps: list[PassageGaps]) -> tuple[SharedPassages, PassageGaps]:
     """Put passages in the order of (document, place, source, place there), and their gaps, too."""
     nothing = np.empty(0, np.int64)
-    found = (
-        SharedPassages(*(np.concatenate([nothing, *arrays]) for arrays in zip(*passages, strict=True)))
-        if passages
-        else SharedPassages(*[nothing] * 8)
-    )
-    differing = (
-        PassageGaps(*(np.concatenate([nothing, *arrays]) for arrays in zip(*gaps, strict=True)))
-        if gaps
-        else PassageGaps(*[nothing] * 5)
-    )
+    found = SharedPassages(*map(np.concatenate, zip([nothing] * 8, *passages, strict=True)))
+    differing = PassageGaps(*map(np.concatenate, zip([nothing] * 5, *gaps, strict=True)))
     order = np.lexsort((found.source_first, found.source, found.last, found.first, found.document))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

@@ -20,6 +20,7 @@ from ..engine.contract import Rows, Runtime
 from ..engine.pieces import Span
 from ..kernels import rarity
 from ..kernels._launch import array_module
+from ..kernels._ragged import sums_before
 from ..methods.frequencies import Frequencies, FrequencyCounter, occurrences
 from ..methods.measures import shingle_sets
 from ..recipe import Recipe
@@ -136,7 +137,4 @@ def _counted(spool: Rows, suspected: Any, backend: str, part: Span) -> tuple[np.
 
 def _chosen(rows: Ragged, chosen: Any) -> Ragged:
     """Return the values of rows for which `chosen` is true."""
-    xp = array_module(rows.values)
-    before = xp.zeros(len(chosen) + 1, np.int64)
-    xp.cumsum(chosen, out=before[1:])
-    return Ragged._trusted(rows.values[chosen], before[rows.offsets])
+    return Ragged._trusted(rows.values[chosen], sums_before(chosen)[rows.offsets])

@@ -21,6 +21,7 @@ from ..engine.pieces import Span
 from ..kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel, setjoin
 from ..kernels._bounds import least_shares_of
 from ..kernels._launch import array_module
+from ..kernels._ragged import sums_before
 from ..kernels.bitmaps import num_words
 from ..kernels.prefixes import LONG, PLACE_BITS
 from ..kernels.setjoin import SCAN, WIDTH_BITS
@@ -94,15 +95,12 @@ class PostingsIndex(NamedTuple):
         short = self.sizes - self.needed[(1 + self.both_sizes) * self.sizes] + 1
         row = xp.searchsorted(self.offsets, xp.arange(len(self.places)), side="right") - 1
         kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < short[row]
-        before = xp.zeros(len(kept) + 1, np.int64)
-        before[1:] = xp.cumsum(kept)
-        return self._replace(places=self.places[kept], offsets=before[self.offsets])
+        return self._replace(places=self.places[kept], offsets=sums_before(kept)[self.offsets])
 
     def only(self, rows: Any) -> PostingsIndex:
         """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
         kept = rows[rows_of_entries(self.entries)]
-        before = array_module(kept).zeros(len(kept) + 1, np.int64)
-        before[1:] = kept.cumsum()
+        before = sums_before(kept)
         starts, splits = before[self.starts], before[self.splits]
         return self._replace(entries=self.entries[kept], starts=starts, splits=splits, held=self.held * rows)
 
@@ -478,8 +476,7 @@ def _entries_met(part: PostingsIndex, rows: np.ndarray) -> Any:
     """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most; where the index is."""
     xp, (asked,) = array_module(part.starts), same_device(part.starts, rows)
     sizes = xp.minimum(xp.diff(part.starts), LONG_RUN)
-    before = xp.zeros(len(part.places) + 1, np.int64)
-    before[1:] = xp.cumsum(sizes[(part.places >> np.uint64(PLACE_BITS)).astype(np.int64)])
+    before = sums_before(sizes[(part.places >> np.uint64(PLACE_BITS)).astype(np.int64)])
     return before[part.offsets[asked + 1]] - before[part.offsets[asked]]
 
 

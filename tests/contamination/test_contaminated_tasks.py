@@ -1,10 +1,7 @@
 """A check that tasks do: the bytes of one in memory, however it is cut, killed or continued."""
 
 import json
-import logging
-import os
 import random
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -293,13 +290,7 @@ class TestFaults:
 
 
 @weekly  # the workers are those of tests/tasks/test_sketch_job.py
-def test_ray(box, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+def test_ray(box, ray_here):
     checked(box, action="cut")
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        in_tasks(box, cut={"number": 2, "runner": "ray"}, action="cut")
-    finally:
-        ray.shutdown()
+    in_tasks(box, cut={"number": 2, "runner": "ray"}, action="cut")
     same(box / "tasks", box / "out")

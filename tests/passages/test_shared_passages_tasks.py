@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,15 +172,9 @@ def test_impossible_settings(box: Path) -> None:
 
 
 @weekly  # the workers are those of tests/tasks/test_sketch_job.py
-def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+def test_ray(box: Path, ray_here: Any) -> None:
     found(box, date="season")
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        in_tasks(box, cut={"number": 2, "runner": "ray"}, date="season")
-    finally:
-        ray.shutdown()
+    in_tasks(box, cut={"number": 2, "runner": "ray"}, date="season")
     kinds = pq.read_table(box / "out/passages.parquet")["earlier"].unique().to_pylist()
     assert set(kinds) == {"source", "same", None}
     assert bytes_of(box / "out") == bytes_of(box / "tasks")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +166,7 @@ def test_impossible_settings(box: Path) -> None:
 
 
 @weekly  # the workers are those of tests/tasks/test_sketch_job.py
-def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+def test_ray(box: Path, ray_here: Any) -> None:
     found(box)
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        in_tasks(box, work={"number": 2, "runner": "ray"})
-    finally:
-        ray.shutdown()
+    in_tasks(box, work={"number": 2, "runner": "ray"})
     assert contents(box / "out") == contents(box / "tasks")

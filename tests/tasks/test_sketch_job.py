@@ -1,10 +1,7 @@
 """Sketches that tasks make: the bytes of those of a job in one process, however it is cut, killed or continued."""
 
 import json
-import logging
-import os
 import random
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -208,13 +205,7 @@ class TestFaults:
         assert not (box / "tasks.parquet").exists()
 
 
-def test_ray(box, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+def test_ray(box, ray_here):
     in_tasks(box, output="calm.parquet")
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        in_tasks(box, cut={"number": 2, "runner": "ray"})
-    finally:
-        ray.shutdown()
+    in_tasks(box, cut={"number": 2, "runner": "ray"})
     assert (box / "tasks.parquet").read_bytes() == (box / "calm.parquet").read_bytes()

@@ -1,7 +1,6 @@
 """Faults of a job of tasks: each ends in the same bits as a run that nothing disturbs, or in one line."""
 
 import json
-import logging
 import os
 import shutil
 import signal
@@ -536,18 +535,12 @@ class TestInputs:
         assert not (box / "out").exists()
 
 
-def test_ray_workers_that_are_killed(calm, box, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
-    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
-        for stage in set(STAGES) - {"sketch", "verify"}:
-            for which in ("first", "second"):
-                (box / "marks" / f"{stage}-{which}").touch()
-        run(box, runner="ray", number=None)
-    finally:
-        ray.shutdown()
+def test_ray_workers_that_are_killed(calm, box, monkeypatch, ray_here):
+    troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
+    for stage in set(STAGES) - {"sketch", "verify"}:
+        for which in ("first", "second"):
+            (box / "marks" / f"{stage}-{which}").touch()
+    run(box, runner="ray", number=None)
     same(calm, box / "out")
     assert (box / "marks" / "verify-second").exists()
 
