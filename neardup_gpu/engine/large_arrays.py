@@ -26,6 +26,8 @@ from .memory import PROCESS, size_as_flag
 SMALL = 1 << 16
 """Bytes of arrays that always lie in memory, and are not counted."""
 
+FILE_BYTES = 64 << 20
+"""Bytes of a file at least: arrays share files, as a process may open few of them."""
 
 LEAST = PROCESS + (128 << 20)
 """The least bound of a search: besides the process itself, a few batches of text that are read."""
@@ -79,6 +81,7 @@ class MappedArrays(LargeArrays):
 
     def __init__(self, memory: int, folder: str | Path | None = None) -> None:
         self._left, self.folder = memory, Path(folder or tempfile.gettempdir())
+        self._free, self._in_files = np.empty(0, np.uint8), 0  # of the newest file; the bytes of all files so far
 
     @classmethod
     def within(cls, memory: int, folder: str | Path | None) -> MappedArrays:
@@ -94,7 +97,7 @@ class MappedArrays(LargeArrays):
         if needed <= SMALL:
             return np.empty(size, dtype)
         if needed > self._left:
-            return np.frombuffer(self._mapped(needed), dtype)
+            return self._mapped(needed).view(dtype)
         return self._counted(np.empty(size, dtype))
 
     def held(self, array: np.ndarray) -> np.ndarray:
@@ -116,10 +119,22 @@ class MappedArrays(LargeArrays):
     def _change(self, num_bytes: int) -> None:
         self._left += num_bytes
 
-    def _mapped(self, num_bytes: int) -> mmap.mmap:
+    def _mapped(self, num_bytes: int) -> np.ndarray:
+        """Return bytes of a file, which is there as long as one of its arrays."""
+        if num_bytes > len(self._free):
+            self._free = np.frombuffer(self._file_for(num_bytes), np.uint8)
+            self._in_files += len(self._free)
+        found, self._free = self._free[:num_bytes], self._free[-(-num_bytes // 64) * 64 :]
+        return found
+
+    def _file_for(self, num_bytes: int) -> mmap.mmap:
+        """Return a new file with room for an array, and for others if the disk has room."""
         left = room(self.folder)
         if left is not None and left < num_bytes:
             raise disk_full(self.folder, num_bytes)
+        larger = max(FILE_BYTES, self._in_files // 8)
+        if left is None or left > 2 * larger:
+            num_bytes = max(num_bytes, larger)
         try:
             with tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0) as file:
                 if hasattr(os, "posix_fallocate"):  # else a full disk would end the process when a page is written

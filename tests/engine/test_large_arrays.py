@@ -34,6 +34,22 @@ def test_arrays_beyond_the_bound_are_in_files_until_others_are_free(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_arrays_share_files(tmp_path):
+    """As many as a process may open would not do: each batch of text has an array."""
+
+    def opened():
+        return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+    before, arrays = opened(), MappedArrays(0, tmp_path)
+    made = [arrays.empty(NUMBER, np.uint64) for _ in range(3000)]  # 200 MB
+    for number, array in enumerate(made):
+        array[:] = number
+    assert opened() - before <= 3000 * 8 * NUMBER // large_arrays.FILE_BYTES + 1
+    assert all((array == number).all() for number, array in enumerate(made))
+    del made, array, arrays
+    assert opened() == before
+
+
 def test_what_is_held_is_copied_only_if_there_is_no_room(tmp_path):
     arrays, given = MappedArrays(8 * NUMBER, tmp_path), np.arange(NUMBER)
     assert arrays.held(given) is given
@@ -66,6 +82,8 @@ def test_a_disk_that_is_too_small_and_a_folder_that_is_not_there(tmp_path, monke
         patch.setattr(large_arrays, "room", lambda folder: 10)
         with pytest.raises(OutputError, match="the disk is too small; for temporary files at least"):
             MappedArrays(0, tmp_path).empty(NUMBER, np.int64)
+        patch.setattr(large_arrays, "room", lambda folder: 8 * NUMBER)  # for this array, and for no other
+        assert in_file(MappedArrays(0, tmp_path).empty(NUMBER, np.int64))
     if hasattr(os, "posix_fallocate"):
 
         def full(*_):
