@@ -19,7 +19,7 @@ from neardup_gpu.kernels._cpu import LargeArrays, large_arrays_by
 from ..errors import ParameterError, raise_want
 from ..report import size
 from ..store.disk import room
-from ..store.spool import disk_full, unwritable
+from ..store.spool import disk_full, temporary_file, unwritable
 from .heap import freed_at_once
 from .memory import PROCESS, size_as_flag
 
@@ -135,15 +135,15 @@ class MappedArrays(LargeArrays):
         larger = max(FILE_BYTES, self._in_files // 8)
         if left is None or left > 2 * larger:
             num_bytes = max(num_bytes, larger)
-        try:
-            with tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0) as file:
+        with temporary_file(self.folder) as file:
+            try:
                 if hasattr(os, "posix_fallocate"):  # else a full disk would end the process when a page is written
                     os.posix_fallocate(file.fileno(), 0, num_bytes)
                 else:
                     file.truncate(num_bytes)
                 return mmap.mmap(file.fileno(), num_bytes)
-        except OSError as error:
-            raise_want(error)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise disk_full(self.folder, num_bytes, os.strerror(error.errno)) from None
-            raise unwritable(self.folder, error.strerror) from None
+            except OSError as error:
+                raise_want(error)
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise disk_full(self.folder, num_bytes, os.strerror(error.errno)) from None
+                raise unwritable(self.folder, error.strerror) from None

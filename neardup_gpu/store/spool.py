@@ -90,6 +90,22 @@ def unwritable(folder: Path, why: str | None) -> OutputError:
     return OutputError(f"{shown}: {why}; {way}", parameter="temp_dir", path=str(shown))
 
 
+def temporary_file(folder: Path) -> Any:
+    """Open a file that vanishes when it is closed.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot be written.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=folder, prefix="neardup-", buffering=0)
+    except OSError as error:
+        raise_want(error)
+        message = f"{folder}: {error.strerror}; name another folder with temp_dir=..."
+        raise OutputError(message, parameter="temp_dir", path=str(folder)) from None
+
+
 GAP, AT_ONCE = 1 << 11, 1 << 18
 """Values between two rows that are read and dropped, as that takes less time than another call; and values between the
 places in a file at which such calls end, about, so that they take little memory."""
@@ -147,17 +163,8 @@ class Spool(GrowingRows):
 
     def __init__(self, folder: Path | str | None = None, over: Spool | None = None) -> None:
         self.folder = Path(folder or tempfile.gettempdir())
-        try:
-            self._file: Any
-            if over is None:
-                self._file = tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0)  # noqa: SIM115
-            else:
-                self._file = over._file
-                self._file.seek(0)
-        except OSError as error:
-            raise_want(error)
-            message = f"{self.folder}: {error.strerror}; name another folder with temp_dir=..."
-            raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
+        self._file: Any = temporary_file(self.folder) if over is None else over._file
+        self._file.seek(0)
         self._disk = Room(self.folder) if over is None else None
         self._place = threading.Lock()  # of the file's only position
         super().__init__()
