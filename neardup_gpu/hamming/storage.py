@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import RecipeMismatchError
 from ..methods.table_design import LEADING, TableDesign, num_tables
+from ..records import dataclass
 from ..store import ids
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
