@@ -140,7 +140,8 @@ class Clock:
 
         def speak() -> None:
             while not ended.wait(SILENCE):
-                self._say_so_far(start, compiled)
+                if self._name:  # else no stage has begun
+                    self._say_so_far(start, compiled)
 
         thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
         thread.start()

@@ -106,7 +106,7 @@ def test_nothing_is_found(run: Run, arguments: str, says: str) -> None:
         ("in.jsonl --by site", "no column 'site'"),
         ("in.jsonl --tokens sounds", "--tokens 'sounds' is not one of words, letters, lines, code, ids, chunks"),
         ("in.jsonl --fail-over found=1", "there is no count 'found'; it is one of passages, documents"),
-        ("in.jsonl --memory 100MB", "100.0 MB of memory is not enough for more than"),
+        ("in.jsonl --memory 100MB", "100.0 MB of memory is not enough for a search; give at least 434MB"),
         ("in.jsonl --action cut", "--action"),
         ("in.jsonl -o .", "is where you are"),
     ],

@@ -109,7 +109,7 @@ def test_a_length_above_all_documents(run: Run) -> None:
         ("in.jsonl --keep none --keep-copies 2", "no copy is kept; leave one out"),
         ("in.jsonl --action drop", "--action 'drop' is not one of cut, mark, list"),
         ("in.jsonl --tokens sounds", "--tokens 'sounds' is not one of words, letters, lines, code, ids, chunks"),
-        ("in.jsonl --memory 100MB", "100.0 MB of memory is not enough for more than"),
+        ("in.jsonl --memory 100MB", "100.0 MB of memory is not enough for a search; give at least 434MB"),
         ("in.jsonl --work-dir work", "--output: tasks write their result into a folder"),
         ("in.jsonl --against nowhere.jsonl", "nowhere.jsonl: no such file or folder"),
         ("in.jsonl --by site", "no column 'site'"),
