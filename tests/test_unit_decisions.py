@@ -140,6 +140,11 @@ def test_a_sentence_that_cannot_be_cut_is_no_source_for_a_shorter_document():
     assert result.units["reason"].to_pylist() == ["identical", None, None, None, "seam", None, None, None]
 
 
+def test_a_copy_that_both_its_neighbours_hold_stays():
+    texts = ["C. z w k. Y! d e! a. ", "Y! C. ", "Q u! d e! Y! d e! d e! d e! "]
+    removes_nothing_again([(text, 0) for text in texts], Recipe(unit=Unit("sentence", 1, 1, True), keep="longest"))
+
+
 @settings(deadline=None, max_examples=fewer(40))
 @given(DOCUMENTS, st.sampled_from(["paragraph", "line", "sentence"]), st.integers(1, 3), st.booleans())
 def test_equal_units_are_those_of_a_set_of_strings(texts, unit, keep_copies, inside):

@@ -23,7 +23,7 @@ from ..store.spool import disk_full, temporary_file, unwritable
 from .heap import freed_at_once
 from .memory import PROCESS, size_as_flag
 
-SMALL = 1 << 16
+SMALL = 1 << 12
 """Bytes of arrays that always lie in memory, and are not counted."""
 
 FILE_BYTES = 64 << 20
@@ -137,10 +137,12 @@ class MappedArrays(LargeArrays):
             num_bytes = max(num_bytes, larger)
         with temporary_file(self.folder) as file:
             try:
-                if hasattr(os, "posix_fallocate"):  # else a full disk would end the process when a page is written
+                file.truncate(num_bytes)
+                try:
                     os.posix_fallocate(file.fileno(), 0, num_bytes)
-                else:
-                    file.truncate(num_bytes)
+                except (AttributeError, OSError) as error:  # where a system cannot, a full disk ends the process
+                    if isinstance(error, OSError) and error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                        raise
                 return mmap.mmap(file.fileno(), num_bytes)
             except OSError as error:
                 raise_want(error)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import RecipeMismatchError
 from ..methods.table_design import LEADING, TableDesign, num_tables
-from ..records import dataclass
 from ..store import ids
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
@@ -26,7 +25,6 @@ INDEX = ArraysFormat(
 )
 
 
-@dataclass(eq=False)
 class IndexParts:
     """The parts of an index.
 
@@ -47,13 +45,18 @@ class IndexParts:
         The file that the arrays are mapped from.
     """
 
-    design: TableDesign
-    radius: int
-    tables: HammingTables
-    members: Members | None
-    ids: Ids | None
-    recipe: dict[str, Any]
-    file: ArraysFile | None = None
+    def __init__(
+        self,
+        design: TableDesign,
+        radius: int,
+        tables: HammingTables,
+        members: Members | None,
+        ids: Ids | None,
+        recipe: dict[str, Any],
+        file: ArraysFile | None = None,
+    ) -> None:
+        self.design, self.radius, self.tables = design, radius, tables
+        self.members, self.ids, self.recipe, self.file = members, ids, recipe, file
 
     def __len__(self) -> int:
         """Number of fingerprints, repeats counted."""

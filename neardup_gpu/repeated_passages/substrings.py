@@ -26,11 +26,12 @@ from ..documents.units import check_action
 from ..documents.writing_options import DECISIONS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.heap import give_back
-from ..engine.memory import parse_size
+from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import ParameterError
 from ..keep_rule import keep_columns
 from ..recipe import token_recipe
+from ..report import count
 from ..settings import settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.parquet import write_tables
@@ -44,6 +45,9 @@ from .reading import SubstringsHere
 from .repeats import RemovedPassages, cuts_of, find_windows, open_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, by_report, examples, spans_table
 from .settings import NOTHING, SubstringSettings
+
+STRETCH_BYTES = 240
+"""Bytes that a search holds per run of windows that repeat, at most, with the passages that it removes."""
 
 
 @with_bars
@@ -83,7 +87,7 @@ def substrings(
     memory : int or str, default None
         A bound on the memory of this process, such as "2GB". Arrays that grow with the text and find no room lie in
         temporary files, in the `temp_dir` of the engine or next to the output; their pages are not counted. Changes no
-        result.
+        result. If what repeats is so broken up that its list alone takes more, an error says how much is needed.
     progress : bool or callable, default None
         True shows bars. A function is called with the name of a stage, the number of documents done, and their total
         or None; see `dedup`.
@@ -162,7 +166,7 @@ def substrings(
         else:
             reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
             read = SubstringsHere(sources, columns, reader, writing, how.cut)
-        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock).run()
+        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
         give_back()
         if place is not None:
             if how.action != "list":
@@ -204,6 +208,7 @@ class _SubstringSearch(NamedTuple):
     read: SubstringsHere | SubstringsInTasks
     backend: str
     clock: Clock
+    memory: int | None
 
     def run(self) -> tuple[Substrings, Edits]:
         """Read, search, place and decide; return the result, and what becomes of each row of the input."""
@@ -212,6 +217,8 @@ class _SubstringSearch(NamedTuple):
             windows = find_windows(corpus, how, self.backend)
             corpus, pieces = corpus.without_tokens(), windows.pieces
             counts = windows.counts
+        held, what = STRETCH_BYTES * len(windows.places), f"{count(len(windows.places), 'run')} of words that repeat"
+        check_memory(self.memory, held, what, "a larger length")
         give_back()
         placed = Placed.of(pieces, self._placed(pieces, corpus))
         give_back()

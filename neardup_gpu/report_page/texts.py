@@ -145,9 +145,9 @@ def beginning(words: Words) -> tuple[Words, bool]:
     shown: Words = []
     left = SHOWN
     for op, part in words:
-        shown.append((op, clean(part[:left])))
+        shown.append((op, clean(part[: max(0, left)])))
         left -= len(part)
-        if left <= 0:
+        if left < 0:
             return [*shown, ("cut", "...")], False
     return shown, True
 

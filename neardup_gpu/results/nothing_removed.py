@@ -101,11 +101,12 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
 
 
 def of_units(counts: Mapping[str, int], recipe: Recipe) -> list[str]:
-    """Say that each document is one paragraph, if that is why nothing was cut, and log it."""
-    is_one = 0 < counts["units"] <= counts["documents"] and recipe.unit.boundaries == "paragraphs"
-    if counts["units_cut"] or not is_one:
+    """Say how few paragraphs there are, if nothing was cut and documents have about one each, and log it."""
+    are_few = 0 < counts["units"] <= counts["documents"] and recipe.unit.boundaries == "paragraphs"
+    if counts["units_cut"] or not are_few:
         return []
-    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
+    found = f"{count(counts['units'], 'paragraph')} in {count(counts['documents'], 'document')}"
+    line = f"there are no more than {found}; try --unit line or sentence (unit)"
     log.warning("nothing was cut: %s", line)
     return [line]
 

@@ -166,7 +166,7 @@ class Spool(GrowingRows):
         self._file: Any = temporary_file(self.folder) if over is None else over._file
         self._file.seek(0)
         self._disk = Room(self.folder) if over is None else None
-        self._place = threading.Lock()  # of the file's only position
+        self._place: Any = threading.Lock() if over is None else over._place  # for the file's only position
         super().__init__()
 
     def __exit__(self, *_: object) -> None:

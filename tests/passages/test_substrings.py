@@ -24,6 +24,7 @@ from neardup_gpu.engine.large_arrays import LEAST, MappedArrays
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.kernels import repeats
 from neardup_gpu.kernels._cpu import large_arrays_by
+from neardup_gpu.repeated_passages import substrings as module
 
 Texts = list[list[str]]
 TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)
@@ -601,11 +602,14 @@ def test_mistakes(options: dict[str, Any], says: str) -> None:
         find(["a b"], **options)
 
 
-def test_a_bound_of_memory() -> None:
+def test_a_bound_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search is refused if no search takes as little memory, and only then."""
     with pytest.raises(ParameterError, match="of memory is not enough for a search; give at least 434MB"):
         find(["a b c d"] * 3, length=3, memory=LEAST - 1)
     assert find(["a b c d"] * 3, length=3, memory=LEAST).counts["windows"] == 6
+    monkeypatch.setattr(module, "STRETCH_BYTES", LEAST)
+    with pytest.raises(ParameterError, match="not enough for 3 runs of words that repeat; give at least"):
+        find(["a b c d"] * 3, length=3, memory=LEAST)
 
 
 @pytest.mark.parametrize("options", [{}, {"keep": "longest"}, {"keep_copies": 2}, {"in_documents": 3, "keep": "none"}])

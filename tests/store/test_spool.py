@@ -2,6 +2,7 @@
 
 import os
 import resource
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -53,6 +54,18 @@ def test_rows_are_written_over_others_that_were_read(way, tmp_path):
             found = after.gather(np.arange(len(rows)))
             assert [found[i].tolist() for i in range(len(rows))] == [sorted(set(row)) for row in rows]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_are_written_over_others_while_later_ones_are_read(way):
+    number = 4000
+    with Spool() as before:
+        before.append(Ragged.from_rows([[row, row, row] for row in range(number)], np.uint64))
+        with Spool(None, before) as after, ThreadPoolExecutor(1) as pool:
+            read = pool.submit(lambda: [before.gather(np.array([row])) for row in range(number // 2, number)])
+            for row in range(number // 2):
+                after.append(Ragged.from_rows([[row]], np.uint64))
+            assert [rows[0].tolist() for rows in read.result()] == [[row] * 3 for row in range(number // 2, number)]
+            assert after.gather(np.arange(number // 2)).values.tolist() == list(range(number // 2))
 
 
 def test_a_full_disk_has_room_for_rows_that_are_written_over_others(monkeypatch, tmp_path):

@@ -83,8 +83,10 @@ def test_documents_of_one_paragraph_each_are_a_reason_why_nothing_is_cut(tmp_pat
     pq.write_table(pa.table({"text": ["a\nb", "a\nc"]}), tmp_path / "in.parquet")
     flat(nd.dedup, tmp_path / "in.parquet", output=tmp_path / "memory", unit="paragraph")
     in_tasks(tmp_path / "tasks", tmp_path / "in.parquet", slice_bytes=3000, partitions=3, unit="paragraph")
-    line = "no document has more than one paragraph; try --unit line or sentence (unit)"
+    line = "there are no more than 2 paragraphs in 2 documents; try --unit line or sentence (unit)"
     assert [read_report(tmp_path / name)["warnings"] for name in ("memory", "tasks")] == [[line], [line]]
+    assert nd.dedup({"text": ["a\n\nb", "a\n\nc"]}, recipe=nd.Recipe(unit="paragraph")).warnings == ()
+    assert nd.dedup({"text": ["a", "a"]}, recipe=nd.Recipe(unit="paragraph")).warnings == ()  # one is cut
 
 
 CASES = {
