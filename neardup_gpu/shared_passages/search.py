@@ -24,6 +24,7 @@ from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, TokenReader
+from ..report import count
 from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.parquet import write_tables
@@ -188,7 +189,7 @@ class PassageSearch(NamedTuple):
             found = find(layout, replace(self.settings, ignore_common=most), self.backend)
         give_back()
         number = len(found.passages.first)
-        check_memory(self.memory, PASSAGE_BYTES * number, f"{number:,} passages", "a smaller max_partners")
+        check_memory(self.memory, PASSAGE_BYTES * number, count(number, "passage"), "a smaller max_partners")
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
         placed = self._placed(own, corpora)

@@ -18,8 +18,10 @@ from spelled import KINDS, spelled
 
 import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
+from neardup_gpu.engine.large_arrays import LEAST
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.repeated_passages.corpus import TokenCorpus
+from neardup_gpu.shared_passages import search
 from neardup_gpu.shared_passages.finding import find as find_in_layout
 from neardup_gpu.shared_passages.layout import lay_out
 from neardup_gpu.shared_passages.page import MAPPED, _map
@@ -147,6 +149,14 @@ def test_two_inputs(first: Texts, second: Texts, length: int) -> None:
 
 PASSAGE = "when in the course of human events it becomes necessary for one people"
 EDITED = "when in the course of human affairs it then becomes necessary for one people"
+
+
+def test_passages_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["a b c d e f g h", "a b c d x y e f g h"]
+    assert find(texts, length=4, memory=LEAST).passages.num_rows == 1
+    monkeypatch.setattr(search, "PASSAGE_BYTES", LEAST)
+    with pytest.raises(ParameterError, match="not enough for 1 passage; give at least"):
+        find(texts, length=4, memory=LEAST)
 
 
 def find(texts: Sequence[Any], **options: Any) -> Any:

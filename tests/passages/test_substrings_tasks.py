@@ -17,6 +17,8 @@ from grids import weekly
 from test_shared_passages_tasks import documents
 
 from neardup_gpu import Reading, Workers, Writing, substrings
+from neardup_gpu.engine import large_arrays
+from neardup_gpu.engine.large_arrays import MappedArrays
 from neardup_gpu.errors import InputError, OutputError, ParameterError
 
 STAGES = ["read", "seeds", "repeat", "survive", "locate-0", "write"]
@@ -111,6 +113,19 @@ def test_inputs(box: Path, kind: str) -> None:
     assert contents(box / "out") == contents(box / "tasks")
     if kind == "lines":
         assert pq.read_table(box / "tasks" / "skipped.parquet").num_rows == 2
+
+
+def test_arrays_of_the_driver_lie_in_files_beyond_the_memory_of_a_task(
+    box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = found(box)
+    made: list[int] = []
+    mapped = MappedArrays._mapped
+    monkeypatch.setattr(large_arrays, "SMALL", 0)
+    monkeypatch.setattr(MappedArrays, "_mapped", lambda self, size: made.append(size) or mapped(self, size))
+    there = in_tasks(box, work={"task_memory": "16MiB"})  # less than any process takes
+    assert here.spans.num_rows > 0 and contents(box / "out") == contents(box / "tasks")
+    assert len(made) > 20 and there.spans.equals(here.spans)
 
 
 def test_nothing_to_find(tmp_path: Path) -> None:

@@ -140,6 +140,28 @@ def test_tasks_decide_as_a_job_in_memory_does(place, tmp_path, case):
     assert report["counts"]["units_cut"] > 0 or options["unit"].startswith("window")
 
 
+@pytest.mark.parametrize("near", [False, True])
+def test_sentences_that_cannot_be_cut_alone_come_last_in_tasks_too(tmp_path, near):
+    """In many small documents of sentences that hold one another apart, with a reference set and several copies."""
+    sentences = ["C. ", "Y! ", "d e! ", "a. ", "z w k. ", "Q u! "]
+    for seed in range(6):
+        draw = random.Random(seed)
+        texts = ["".join(draw.choices(sentences, k=draw.randrange(1, 7))) for _ in range(26)]
+        table = pa.table({"text": texts, "date": [draw.randrange(3) for _ in texts], "n": range(26)})
+        (folder := tmp_path / str(seed)).mkdir()
+        pq.write_table(table.slice(2), folder / "in.parquet", row_group_size=6)
+        pq.write_table(table.slice(0, 2), folder / "reference.parquet")
+        options = {
+            "unit": nd.Unit("sentence", 1, 1 if near else 2),
+            "keep": ("longest", "date,longest")[seed % 2],
+        }
+        options |= {"against": folder / "reference.parquet"} if seed % 3 == 0 else {}
+        options |= {"threshold": 0.5, "shingle_size": 1} if near else {}
+        flat(nd.dedup, folder / "in.parquet", output=folder / "memory", engine="cpu", **options)
+        in_tasks(folder / "tasks", folder / "in.parquet", slice_bytes=200, partitions=2, **options)
+        compare_units(folder / "memory", folder / "tasks")
+
+
 KINDS = ("parquet", "jsonl", "csv", "arrow", "txt", "memory", "pages")
 
 
