@@ -24,7 +24,6 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
-from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +32,9 @@ from ._processor import carryless_products, features, is_x86
 from ._turn import turn
 
 log = logging.getLogger("neardup_gpu")
+
+FOLDER = Path(__file__).parent
+"""Where the kernels and the modules are; `importlib.resources` would take as long to import as all files to read."""
 
 INDEX = "_ahead.json"
 
@@ -52,10 +54,11 @@ if hasattr(os, "register_at_fork"):  # else a process forked while a thread load
 def sources() -> str:
     """Return the hash of all files in `kernels/` on which compiled code may depend."""
     digest = hashlib.sha256()
-    for source in sorted(files(__package__).iterdir(), key=lambda f: f.name):
-        if source.name.endswith((".py", ".npz")) and source.name not in UNRELATED:
-            content = source.read_bytes()
-            digest.update(f"{source.name} {len(content)}\n".encode() + content)
+    for name in sorted(os.listdir(FOLDER)):
+        if name.endswith((".py", ".npz")) and name not in UNRELATED:
+            with open(f"{FOLDER}/{name}", "rb", buffering=0) as source:
+                content = source.read()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
@@ -70,19 +73,18 @@ def index() -> tuple[dict[str, Any], str]:
 
     If no module is used, return an empty index and the reason.
     """
-    place = files(__package__) / INDEX
     try:
-        found = json.loads(place.read_bytes())
+        found = json.loads((FOLDER / INDEX).read_bytes())
         made_of, for_python = found["sources"], found["suffix"]
         dict(found["modules"])
         levels = [(set(level["features"]) - features(), dict(level["functions"])) for level in found["levels"]]
         lacking = sorted(levels[-1][0])
     except FileNotFoundError:
         return {}, "none came with this installation"
+    except NotADirectoryError:
+        return {}, "extension modules cannot be loaded from a zip file"
     except (OSError, ValueError, LookupError, TypeError) as error:
         return {}, f"{INDEX} cannot be read ({type(error).__name__}: {error})"
-    if not isinstance(place, Path):
-        return {}, "extension modules cannot be loaded from a zip file"
     if for_python != suffix():
         return {}, f"they are for {for_python}, and this Python takes {suffix()}"
     if made_of != sources():
@@ -96,16 +98,16 @@ def index() -> tuple[dict[str, Any], str]:
 
 def entry(function: str, signature: str) -> Callable | None:
     """Return a function's code for a declared signature; None if it has to be compiled."""
-    found, reason = index()
-    for functions in found.get("levels", ()):
-        file, name = functions.get(function, {}).get(signature, ("", ""))
-        if file:
-            with _loading:
+    with _loading:  # others wait, as they need the same
+        found, reason = index()
+        for functions in found.get("levels", ()):
+            file, name = functions.get(function, {}).get(signature, ("", ""))
+            if file:
                 module, reason = _module(file)
-            if module is not None:
-                code: Callable = getattr(module, name)
-                taken.add((function, signature))
-                return code
+                if module is not None:
+                    code: Callable = getattr(module, name)
+                    taken.add((function, signature))
+                    return code
     _say(reason or f"{function} was left out of them")
     return None
 
@@ -113,7 +115,7 @@ def entry(function: str, signature: str) -> Callable | None:
 @cache
 def _module(file: str) -> tuple[ModuleType | None, str]:
     """Load a module if its hash is in the index; return it, or None and the reason why it cannot be used."""
-    path = Path(str(files(__package__) / file))
+    path = FOLDER / file
     try:
         if hashlib.sha256(path.read_bytes()).hexdigest() != index()[0]["modules"][file]:
             return None, f"{file} is damaged"

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,9 +40,9 @@ LEVELS = {"icelake-server": ICE_LAKE, "haswell": HASWELL} if is_x86() else {"gen
 def declared() -> dict[str, Function]:
     """Return all functions that declare signatures, by name."""
     found: dict[str, Function] = {}
-    for file in sorted(files(__package__).iterdir(), key=lambda f: f.name):
-        name = file.name.removesuffix(".py")
-        if not file.name.endswith(".py") or file.name in _ahead.UNRELATED or name == "__init__":
+    for file in sorted(_ahead.FOLDER.glob("*.py")):
+        name = file.stem
+        if file.name in _ahead.UNRELATED or name == "__init__":
             continue
         for value in vars(importlib.import_module(f"{__package__}.{name}")).values():
             if isinstance(value, Function) and value.signatures and value.__module__.endswith(f".{name}"):

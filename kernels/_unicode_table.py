@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +61,7 @@ class Table(NamedTuple):
 @cache
 def load() -> Table:
     """The committed table (about 0.5 MB), read once."""
-    with np.load(io.BytesIO(files(__package__).joinpath("_unicode_table.npz").read_bytes())) as stored:
+    with np.load(io.BytesIO(get_data(__package__, "_unicode_table.npz") or b"")) as stored:
         return Table(**{name: stored[name] for name in Table._fields})
 
 

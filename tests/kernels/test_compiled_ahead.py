@@ -177,7 +177,7 @@ def test_no_module_beside_the_index(package):
 )
 def test_an_index_that_cannot_be_read(monkeypatch, tmp_path, content, said):
     (tmp_path / _ahead.INDEX).write_bytes(content.encode("latin-1"))
-    monkeypatch.setattr(_ahead, "files", lambda package: tmp_path)
+    monkeypatch.setattr(_ahead, "FOLDER", tmp_path)
     found, reason = _ahead.index.__wrapped__()
     assert found == {} and reason.startswith(f"{_ahead.INDEX} cannot be read ({said}")
 
