@@ -35,12 +35,12 @@ import pyarrow.parquet as pq
 from neardup_gpu import Recipe, Writing, __version__, dedup
 from neardup_gpu.planning.choices import COMPARED
 from neardup_gpu.planning.costs import EQUAL_UNITS, UNITS, items, load_rates, stage_names, stages
-from neardup_gpu.planning.counts import Checked, Counts
-from neardup_gpu.planning.files import Shape, shape_of
+from neardup_gpu.planning.files import shape_of
 from neardup_gpu.planning.settings import Machines
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.cutting import table_parts
+from neardup_gpu.tasks.sizes import Checked, Counts, Shape
 from neardup_gpu.tasks.workers import Workers
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from ._turn import turn
 log = logging.getLogger("neardup_gpu")
 
 FOLDER = Path(__file__).parent
-"""Where the kernels and the modules are; `importlib.resources` would take as long to import as all files to read."""
+"""The folder of the kernels and the modules, unless they are in a zip file. To import `importlib.resources` takes as
+long as to read all files."""
 
 INDEX = "_ahead.json"
 
@@ -54,9 +55,14 @@ if hasattr(os, "register_at_fork"):  # else a process forked while a thread load
 def sources() -> str:
     """Return the hash of all files in `kernels/` on which compiled code may depend."""
     digest = hashlib.sha256()
-    for name in sorted(os.listdir(FOLDER)):
+    zipped = {}
+    if not FOLDER.is_dir():
+        from importlib.resources import files
+
+        zipped = {each.name: each for each in files(__package__).iterdir()}
+    for name in sorted(zipped or os.listdir(FOLDER)):
         if name.endswith((".py", ".npz")) and name not in UNRELATED:
-            with open(f"{FOLDER}/{name}", "rb", buffering=0) as source:
+            with zipped[name].open("rb") if zipped else open(f"{FOLDER}/{name}", "rb", buffering=0) as source:
                 content = source.read()
             digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()

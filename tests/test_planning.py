@@ -19,12 +19,13 @@ from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
 from neardup_gpu.planning.costs import load_rates, stage_names, tasks_of
-from neardup_gpu.planning.files import Exchange, exchanges
+from neardup_gpu.planning.files import exchanges
 from neardup_gpu.planning.settings import Machines, Workload
 from neardup_gpu.stages import METHODS
 from neardup_gpu.stages.joining import SetCollector
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.store.places import Place
+from neardup_gpu.tasks.sizes import Exchange
 
 sys.path.append(str(Path(__file__).parent.parent))
 

@@ -15,9 +15,10 @@ from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
+from ..tasks.sizes import Counts, Exchange, Shape
 from .costs import StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages
-from .counts import Counts, expected
-from .files import Exchange, Shape, exchanges, shape_of
+from .counts import expected
+from .files import exchanges, shape_of
 from .settings import Machines, Workload
 
 COMPARED: tuple[MethodName, ...] = ("exact", "minhash")

@@ -16,9 +16,10 @@ from ..tasks.joining import SLOT_BYTES
 from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
 from ..tasks.ranking import SAMPLED
+from ..tasks.sizes import Counts, Exchange, Shape, row_bytes
+from ..tasks.sketching import UNITS as PLACES
 from ..tasks.work import WAITING, WAITING_BESIDE
-from .counts import Counts
-from .files import PLACE_BYTES, Exchange, Shape, exchanges
+from .files import exchanges
 from .settings import Machines
 
 
@@ -313,7 +314,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
     rows = c.documents / shape.slices
     table = c.counters * 17 / 16
     counting = table if shape.counts_in_table(c) else min(most / WAITING, SLOT_BYTES * c.shingles / shape.slices)
-    a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents + PLACE_BYTES * shape.divides)
+    a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents + row_bytes(PLACES) * shape.divides)
     of_slice = {
         "sketch": a_slice + counting + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
         "keys": rows * (76 + 8 * shape.keys) + min(most / WAITING, shape.entry_bytes * c.entries / shape.slices),

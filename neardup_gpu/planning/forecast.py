@@ -30,10 +30,11 @@ from ..stages.common_shingles import most_documents
 from ..stages.joining import table_bits
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
+from ..tasks.sizes import Counts, Shape
 from ..text.unit_options import Unit
 from .costs import load_rates, memory_of, of_units, stage_names, stages
-from .counts import Counts, expected
-from .files import Shape, exchanges, shape_of
+from .counts import expected
+from .files import exchanges, shape_of
 from .settings import Machines, Workload
 
 MARGIN = 1.1

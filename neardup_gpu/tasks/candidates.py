@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..stages.joining import MOST_MARK_BITS
 from ..store.exchange import ExchangeWriter, num_rows, read_arrays
 from . import colliding, joining
 from .columns import load, ranges_of, rows_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
 from .layout import Layout
 from .pairs import load_keys, no_keys
-from .sketching import ROWS, shingles_of
+from .sizes import Counts, Exchange, Shape
+from .sketching import COUNTED, ROWS, shingles_of, written_tables
 from .work import WAITING_BESIDE, Files, file_name
 
 if TYPE_CHECKING:
@@ -37,8 +39,30 @@ if TYPE_CHECKING:
 FOUND = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("needed", pa.uint16())])
 CROWDED = pa.schema([("rank", pa.int64())])
 POSTED = pa.schema(dict(zip(joining.Posted._fields, map(pa.from_numpy_dtype, joining.POSTED_TYPES), strict=True)))
-COUNTED = {"counters": pa.schema([("counters", pa.uint8())]), "beyond": pa.schema([("beyond", pa.uint32())])}
 MARKS = pa.schema([("marks", pa.uint8())])
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write."""
+    slices, ranges, found = shape.slices, shape.partitions, []
+    if shape.tables:
+        parts = shape.tables * shape.table_parts(c).per_table
+        given = c.entries, shape.entry_bytes * c.entries, shape.entry_columns, slices, parts
+        found.append(Exchange("keys", "entries", *given))
+    elif shape.posts:
+        tasks, parts, beside = shape.posting_tasks(c), ranges_of(ranges), WAITING_BESIDE
+        found += written_tables("merge", c.counters, parts)
+        found.append(Exchange.of("postings postings", POSTED, c.postings, tasks, ranges, beside))
+        if shape.directed:
+            marks = min(c.counters, 1 << MOST_MARK_BITS)
+            found.append(Exchange.of("postings marks", MARKS, tasks * marks, tasks, parts))
+            found.append(Exchange.of("marks marks", MARKS, marks, parts))
+            found.append(Exchange.of("containers postings", POSTED, c.containers, tasks, ranges, beside))
+    if not shape.only_equal:
+        finders = shape.collide_tasks(c)
+        found.append(Exchange.of("collide found", FOUND, c.found, finders, ranges, WAITING_BESIDE))
+        found.append(Exchange.of("collide crowded", CROWDED, c.crowded, finders, share=WAITING_BESIDE))
+    return found
 
 
 def representatives(files: Files, number: int, copies: list[str]) -> np.ndarray:

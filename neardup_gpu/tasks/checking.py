@@ -40,7 +40,8 @@ from .columns import load, save
 from .deciding import are_set
 from .layout import RANKS, Layout
 from .naming import REMOVED
-from .pairs import PAIRS, answered_keys, answered_sets, ask, comparing
+from .pairs import PAIRS, WANTED, answered_keys, answered_sets, ask, comparing, written_answers
+from .sizes import Counts, Exchange, Shape
 from .sketching import ORDER, ROWS, shingles_of
 from .work import Files, file_name
 
@@ -48,6 +49,24 @@ DRAWN = pa.schema([("rank", pa.int64()), ("order", pa.uint64())])
 SAMPLE = pa.schema([("rank", pa.int64()), ("size", pa.int64()), ("need", pa.int64())])
 SETS = pa.schema([("shingle", pa.uint64())])
 NEAR = pa.schema([("sampled", pa.int64()), ("rank", pa.int64()), ("order", pa.uint64())])
+
+
+def written(counts: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write."""
+    c, slices = counts.checked, shape.slices
+    found = [
+        Exchange.of("draw drawn", DRAWN, c.drawn_of_slices, slices - shape.known),
+        Exchange.of("drawn drawn", DRAWN, c.drawn, 1),
+        Exchange.of("drawn wanted", WANTED, c.drawn, 1, slices),
+        written_answers("drawn-sets", c.drawn, c.drawn_shingles, shape, 1),
+        Exchange.of("sampled sample", SAMPLE, c.sampled, 1),
+        Exchange.of("sampled sets", SETS, c.sampled_shingles, 1),
+        Exchange.of("near near", NEAR, c.near, slices),
+        Exchange.of("nearest pairs", PAIRS, c.nearest, 1),
+        Exchange.of("nearest wanted", WANTED, c.wanted, 1, slices),
+        written_answers("near-sets", c.wanted, c.wanted_shingles, shape, 1),
+    ]
+    return [*found, written_answers("near-keys", c.wanted, None, shape, 1)] if shape.tables else found
 
 
 def draw(files: Files, number: int, copies: list[str], layout: Layout, num_sampled: int) -> None:

@@ -22,6 +22,7 @@ from ..stages.sketching import WORDLESS
 from ..store.exchange import num_rows, read_partition
 from .columns import mixed, rows_of
 from .layout import Layout
+from .sizes import Counts, Exchange, Shape
 from .work import WAITING_BESIDE, Files
 
 BY_SLICE = pa.schema([("row", pa.int64()), ("representative", pa.int64())])
@@ -31,6 +32,14 @@ HASHES = ("high", "low", "row")
 
 ROW_BYTES = 256
 """Memory of a row while it is compared: its words, its rank, and copies of them."""
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stage writes."""
+    return [
+        Exchange.of("copies slices", BY_SLICE, c.copies, shape.partitions, shape.slices, WAITING_BESIDE),
+        Exchange.of("copies ranges", BY_RANGE, c.copies, shape.partitions, shape.partitions, WAITING_BESIDE),
+    ]
 
 
 def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from .dividing import Rows, divided, join_rows
 from .keepers import keepers_of, within_reach
 from .layout import Layout
 from .pairs import VERIFIED
+from .sizes import Counts, Exchange, Shape
 from .work import WAITING_BESIDE, Files, file_name
 
 REMOVED = pa.schema([("words", pa.uint64())])
@@ -42,6 +43,19 @@ SORTED_BYTES = 64
 
 KEEPER_BYTES = 240
 """Memory that a pair takes while keepers are chosen."""
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write."""
+    ranges, slices = shape.partitions, shape.slices
+    found = [
+        Exchange.of("decide removed", REMOVED, -(-c.documents // 64), 1),
+        Exchange.of("decide labels", LABELS, 0, 1, ranges),
+        Exchange.of("name listed", VERIFIED, c.listed, ranges, ranges, WAITING_BESIDE),
+        Exchange.of("name fates", FATES, c.removed, ranges, slices),
+        Exchange.of("name grouped", GROUPED, c.removed, ranges, ranges),
+    ]
+    return [*found, Exchange.of("name near", NEAR, c.near_known, ranges, slices)] if shape.known else found
 
 
 def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, join_rows
 from .layout import Layout
+from .sizes import Counts, Exchange, Shape
 from .sketching import ROWS, places_of_units, shingles_of
 from .work import WAITING_BESIDE, Files, file_name
 
@@ -52,6 +53,31 @@ ASKED_AT_ONCE = 1 << 17
 
 FOUND_BYTES = 64
 """Memory that a pair takes each time that it is found, while those of a range are made distinct."""
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write."""
+    ranges, found = shape.partitions, []
+    if not shape.only_equal:
+        found += [
+            Exchange.of("pairs pairs", PAIRS, c.pairs, ranges, share=WAITING_BESIDE),
+            Exchange.of("pairs wanted", WANTED, c.wanted, ranges, shape.slices),
+            written_answers("sets", c.wanted, c.wanted_shingles if shape.verifies else None, shape, ranges),
+        ]
+    return [
+        *found,
+        Exchange.of("verify left", VERIFIED, c.verified, ranges, ranges, WAITING_BESIDE),
+        Exchange.of("verify right", VERIFIED, c.verified, ranges, share=WAITING_BESIDE),
+    ]
+
+
+def written_answers(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
+    """Return the size of the files of documents that other slices need: what waits of them, or keys if that is None."""
+    given = wanted, shape.slices, askers
+    more = 8 * (shape.divides and not shape.inside) * wanted  # which document a part is of
+    if shingles is None:
+        return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys) * wanted + more, 2, *given[1:])
+    return Exchange.of(f"{stage} sets", SETS, *given, more=8 * shingles + more)
 
 
 def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from ..recipe import Recipe
 from ..stages.priority import rows_by_priority
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, save_tables, tables_of
-from .layout import Layout
+from .layout import NUMBERS, RANKS, Layout
+from .sizes import Counts, Exchange, Shape
 from .sketching import ROWS, places_of_units, tokens_of_documents
 from .work import Files, file_name
 
@@ -36,6 +37,22 @@ SAMPLED = 1 << 16
 RANKED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
 NO_ROWS = pa.table({name: pa.nulls(0, pa.int64()) for name in ("number", "num_tokens", "size")})
 NUMBERED = pa.schema([("rank", pa.int64()), ("number", pa.int64())])
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write, for a rank that depends on the number of shingles."""
+    slices, ranges, mine = shape.slices, shape.partitions, shape.slices - shape.known
+    number = c.documents - c.known_documents
+    sampled, row = min(number, SAMPLED + mine), 8 * NO_ROWS.num_columns
+    return [
+        Exchange("sample", "sample", sampled, row * sampled, 1, mine, tables=mine),
+        Exchange("choose", "cuts", ranges, row * ranges, 1, 1, tables=1),
+        Exchange("spread", "parts", number, row * number, 1, mine, ranges, tables=mine * ranges),
+        Exchange.of("order slices", RANKED, number, ranges, slices),
+        Exchange.of("order ranges", NUMBERED, number, ranges, ranges),
+        Exchange.of("rows ranks", RANKS, c.documents, slices),
+        Exchange.of("rank numbers", NUMBERS, c.documents, ranges),
+    ]
 
 
 def ranks_are_numbers(recipe: Recipe) -> bool:

@@ -57,8 +57,9 @@ from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import COPY, FATES, GROUPED, NEAR, OF_KEEPER
-from .pairs import VERIFIED, ask, load_keys, read_requests
+from .pairs import VERIFIED, WANTED, ask, load_keys, read_requests
 from .ranking import deciding_columns
+from .sizes import Counts, Exchange, Shape, row_bytes
 from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
 
@@ -69,6 +70,20 @@ DISTINCT = pa.schema([("distinct", pa.int64())])
 
 LARGEST = 5
 """Groups that a report names."""
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stages write for other tasks."""
+    slices, ranges = shape.slices, shape.partitions
+    told = row_bytes(ALIKE) + (0 if shape.verifies else 8 * shape.keys)
+    if shape.divides:
+        told += 4 * 8  # of each part its number, where it begins and ends, and how many copies it has
+    return [
+        Exchange.of("listed pairs", VERIFIED, c.listed_pairs, ranges),
+        Exchange.of("listed wanted", WANTED, c.wanted_ids - c.kept_ids, ranges, slices),
+        Exchange.of("fates wanted", WANTED, c.kept_ids, slices, slices),
+        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 5, slices, ranges + slices),
+    ]
 
 
 def listed(

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.kernels.rarity import SHARED_BITS
 
 from ..data import Ragged, arrow
 from ..documents.slices import Slice, extent_of
@@ -66,6 +67,7 @@ from .columns import (
     words_of,
 )
 from .joining import Counter, slots
+from .sizes import Counts, Exchange, Shape
 from .work import Files, file_name, plain
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
@@ -76,6 +78,38 @@ ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
+COUNTED = {"counters": pa.schema([("counters", pa.uint8())]), "beyond": pa.schema([("beyond", pa.uint32())])}
+"""A table of counters: its two files."""
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files that the stage writes."""
+    n, slices = c.documents, shape.slices
+    found = [
+        Exchange.of("sketch rows", ROWS, n, slices),
+        Exchange("sketch", "ids", c.owners or n, c.place_bytes, 3, slices),
+        Exchange.of("sketch alike", ALIKE, n, slices),
+        Exchange.of("sketch hashes", HASHES, c.present, slices, shape.partitions),
+    ]
+    if shape.keys:
+        found.append(Exchange("sketch", "keys", n, 8 * shape.keys * n, 1, slices))
+    if shape.spool:
+        found.append(Exchange.of("sketch shingles", SHINGLES, n, slices, more=8 * c.shingles))
+    if shape.checked:
+        found.append(Exchange.of("sketch order", ORDER, n, slices))
+    if shape.divides:
+        found.append(Exchange.of("sketch units", UNITS, n, slices))
+    if shape.counts_in_table(c):
+        found += written_tables("sketch", slices * c.counters, slices, ranges_of(shape.partitions))
+    elif shape.posts:
+        found.append(Exchange.of("sketch slots", SLOTS, c.shingles, slices, ranges_of(shape.partitions)))
+    return found
+
+
+def written_tables(stage: str, counters: int, files: int, partitions: int = 1) -> list[Exchange]:
+    """Return the sizes of files of tables of counters; `counters` is their number in all tables."""
+    rows = {"counters": counters, "beyond": counters >> SHARED_BITS}
+    return [Exchange.of(f"{stage} {what}", schema, rows[what], files, partitions) for what, schema in COUNTED.items()]
 
 
 class _WaitingShingles:

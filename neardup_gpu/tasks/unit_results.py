@@ -19,6 +19,7 @@ from ..stages.decisions import kinds_of
 from ..store.exchange import read_arrays
 from .columns import load, rows_of, save
 from .layout import Layout
+from .sizes import Counts, Exchange, Shape
 from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
 
@@ -30,6 +31,18 @@ REPEATS = pa.schema([("repeats", pa.uint8())])
 SPARED = pa.schema([("row", pa.int64())])
 COPIES = pa.schema([("copies", pa.int64())])
 NAMED = pa.schema([("named", pa.uint8())])
+
+
+def written(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the sizes of the files by which parts of documents tell their sources that they repeat them."""
+    n, slices = c.documents, shape.slices
+    return [
+        Exchange.of("fates claims", CLAIMS, c.removed, slices, slices),
+        Exchange.of("fates repeats", REPEATS, n, slices),
+        Exchange.of("ids copies", COPIES, n, slices),
+        Exchange.of("ids named", NAMED, c.owners, slices),
+        Exchange.of("ids spared", SPARED, c.spared, slices, slices),
+    ]
 
 
 def claim(files: Files, fate: dict[str, np.ndarray], layout: Layout) -> None:
