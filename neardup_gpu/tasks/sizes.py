@@ -1,4 +1,4 @@
-"""The sizes of the files that tasks exchange. Each stage states its own in `written`, next to the code that writes them.
+"""The sizes of the files that tasks exchange, by formulas. Each stage states its own next to the code that writes them.
 
 What a stage writes depends on how many things of each kind a job has, and on how the job is divided.
 """
