@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -27,6 +26,7 @@ from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ArgumentTypeError, InputError, ParameterError
+from ..jobs.bounded import temporary_folder
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
 from ..records import dataclass
@@ -95,11 +95,11 @@ class AuditOptions:
         )
 
     @contextlib.contextmanager
-    def folder(self) -> Iterator[Path]:
+    def folder(self, output: str | None) -> Iterator[Path]:
         """Give a folder for the split corpus: in the work folder of tasks, if there is one, else a temporary one."""
         if self.workers is None or self.workers.work_dir is None:
             engine: Engine = self.job["engine"]
-            with tempfile.TemporaryDirectory(prefix="neardup-audit-", dir=engine.temp_dir) as folder:
+            with temporary_folder(output, engine.temp_dir) as folder:
                 yield Path(folder)
             return
         if is_uri(self.workers.work_dir):
@@ -190,6 +190,10 @@ def audit(
     settings = chosen.settings
     if settings.by_text and (kept is None or removed is not None):
         raise ParameterError("by_text: texts are matched with kept rows; give kept=... alone")
+    if settings.cluster_column is not None and clusters is None:
+        raise ParameterError("cluster_column: names a column of clusters=...; give that as well, or leave it out")
+    if settings.kept_id_column is not None and settings.by_text and clusters is None and pairs is None:
+        raise ParameterError("kept_id_column and by_text: texts are matched, not ids; leave one of them out")
     documents = open_documents(source, reading=chosen.reading, other_columns=[settings.by] if settings.by else [])
     if settings.by is not None:
         documents._columns.check_values(settings.by, "by")
@@ -199,7 +203,7 @@ def audit(
         place = None
         if output is not None:
             place = stack.enter_context(new_folder(output, chosen.writing.overwrite, documents.local_files))
-        work = _AuditRun(chosen, documents, stack.enter_context(chosen.folder()), Clock(None))
+        work = _AuditRun(chosen, documents, stack.enter_context(chosen.folder(output)), Clock(None))
         found = work.audited(kept, removed, clusters, pairs)
         if place is not None:
             _write(place, found)
