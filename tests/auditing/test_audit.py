@@ -168,6 +168,28 @@ def test_tasks_and_a_bound_of_memory_change_nothing(tmp_path, method):
     assert not list((tmp_path / "cleared").iterdir())
 
 
+def test_a_work_folder_is_left_as_it_is_unless_an_audit_made_it(tmp_path):
+    """An audit removes `split` and `results` from its work folder at the end, but none that somebody else put there."""
+    work, corpus = tmp_path / "work", {"id": ["a", "b"], "text": [text(0), text(1)]}
+    (work / "split").mkdir(parents=True)
+    (work / "split" / "train.parquet").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+
+    def refused(error, folder, **options):
+        workers = nd.Workers(work_dir=None if folder is None else str(folder), number=1)
+        with pytest.raises(error) as caught:
+            nd.audit(corpus, kept={"id": ["a"]}, id_column="id", workers=workers, **options)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    message = refused(nd.errors.OutputError, work)
+    assert message == f"{work}: holds split, which is of no audit; name a folder with work_dir=... that is new or empty"
+    assert "is not apart from the work folder" in refused(nd.errors.OutputError, tmp_path / "w", output=tmp_path / "w")
+    assert refused(nd.errors.OutputError, tmp_path / "file").endswith("; name another folder with work_dir=...")
+    assert refused(nd.errors.ParameterError, None).startswith("work_dir: tasks need a folder to work in")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "split", "train.parquet", "work"]
+
+
 def test_containment_asks_whether_a_kept_document_has_the_text():
     long = text(1, 200)
     part = " ".join(long.split()[50:110])
