@@ -49,11 +49,8 @@ from .joins import RESULTS, Jobs, KeptPairs, NearestKept, close_below, kept_pair
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page
 from .settings import CLOSE, AuditSettings
-from .split import write_once, write_parts
+from .split import OURS, write_once, write_parts
 from .verdict import TABLES, Audit
-
-OURS = "audit"
-"""The file by which an audit knows its work folder, whose files it removes at the end."""
 
 CONFIDENCE = 0.95
 """The confidence of the intervals of a sample."""

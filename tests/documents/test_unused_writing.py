@@ -97,5 +97,10 @@ def test_a_check_of_what_is_not_verified_is_refused(tmp_path, capsys) -> None:
     assert "--check: nothing is verified" in capsys.readouterr().err
 
 
+def test_a_choice_of_hits_without_a_check_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(tmp_path), "--hits-only"]) == 2
+    assert "--hits-only: belongs to --check; give that as well" in capsys.readouterr().err
+
+
 def test_commands_have_no_such_flags() -> None:
     assert "counts" not in {name for kind in flags_of(command) for name in kind.__annotations__}
