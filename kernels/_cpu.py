@@ -523,15 +523,26 @@ def held(array: np.ndarray) -> np.ndarray:
     return _maker.get(_IN_MEMORY).held(array)
 
 
-def joined(arrays: list[np.ndarray]) -> np.ndarray:
-    """Join arrays of one type into a large one, and empty the list, so that they become free one by one."""
-    end = sum(map(len, arrays))
+def joined(arrays: list[np.ndarray], give_back: Callable[[], None] | None = None) -> np.ndarray:
+    """Join arrays of one type into a large one, and empty the list, so that they become free one by one.
+
+    `give_back` is called whenever `GIVEN_BACK` more values are free.
+    """
+    end = left = sum(map(len, arrays))
     found = large(end, arrays[-1].dtype if arrays else np.int64)
     while arrays:
         last = arrays.pop()
         found[end - len(last) : end] = last
         end -= len(last)
+        if give_back is not None and left - end >= GIVEN_BACK:
+            del last
+            give_back()
+            left = end
     return found
+
+
+GIVEN_BACK = 1 << 22
+"""Values after which memory that is free goes back to the system."""
 
 
 # --------------------------------------------------------------------------------------------------- compiling

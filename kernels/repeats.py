@@ -382,7 +382,7 @@ def _runs(tokens, offsets, places, hashes, numbers, length):
     if number:
         runs = np.empty((3, number), np.int64)
         _join((places, ends), offsets, firsts, runs)
-    return tuple(map(held, runs))
+    return held(runs)
 
 
 def _by_place(parts, offsets):
@@ -409,7 +409,7 @@ def cpu(tokens, offsets, length, k):
     places, hashes, numbers = seeds(tokens, offsets, length, k)
     parts = [_runs(tokens, offsets, places[some], hashes[some], numbers[some], length) for some in _parts(hashes)]
     del places, hashes, numbers
-    firsts = [tuple(map(held, runs[::2, runs[0] == runs[1]])) for runs, _ in _by_place(parts, offsets)]
+    firsts = [held(runs[::2, runs[0] == runs[1]]) for runs, _ in _by_place(parts, offsets)]
     heads, sizes = (joined(list(arrays)) for arrays in zip(*firsts, strict=True))
     del firsts
     classes, found = np.cumsum(sizes, out=large(len(sizes), np.int64)), [np.empty((3, 0), np.int64)]

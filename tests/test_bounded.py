@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from neardup_gpu.planning import forecast
 from neardup_gpu.planning.settings import Workload
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.stages.partners import Search
+from neardup_gpu.store import spool
 from neardup_gpu.store.artefacts import read_report
 
 METHODS = {"exact": Recipe(), "minhash": Recipe(method="minhash"), "simhash": Recipe(method="simhash")}
@@ -332,6 +334,33 @@ def test_large_jobs_are_foretold_and_small_ones_are_not(few, monkeypatch, caplog
         nd.dedup(few, id_column="id", engine=Engine(backend="cpu"))
     (line,) = [record.getMessage() for record in caplog.records if "temporary disk" in record.getMessage()]
     assert line.startswith("3,000 documents, ") and line.endswith(" are needed")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "check"),
+    [(Recipe(), 0), (Recipe(), 200), (Recipe(method="containment"), 200), (Recipe(ignore_common=1000), 0)],
+    ids=["exact", "checked", "containment", "ignore common"],
+)
+def test_temporary_files_are_as_large_as_foretold(few, monkeypatch, recipe, check):
+    """All shingles are distinct, 36 of each document. Sets that are written again are counted as half of them."""
+    counted, made, files = forecast.expected, spool.temporary_file, []
+
+    def noted(folder):
+        file = made(folder)
+        files.append(os.dup(file.fileno()))
+        return file
+
+    monkeypatch.setattr(bounded, "FORECAST_BYTES", 1)
+    monkeypatch.setattr(forecast, "expected", lambda *given: replace(counted(*given), shingles=36 * 3000))
+    monkeypatch.setattr(spool, "temporary_file", noted)
+    need = bounded.foretold(Sources(nd.open_documents(few, id_column="id")), recipe, check)
+    nd.dedup(few, id_column="id", recipe=recipe, engine=Engine(backend="cpu"), writing=nd.Writing(check=check))
+    sizes = [os.stat(file).st_size for file in files]
+    [os.close(file) for file in files]
+    if recipe.method.name == "exact" and check:
+        assert sizes[0] == 8 * 36 * 3000 and 0 < sizes[1] <= sizes[0] and need.disk == 12 * 36 * 3000
+    else:  # the third file is that of a sample
+        assert sum(sizes[:2]) == need.disk == 8 * 36 * 3000 * (1 if recipe.ignore_common is None else 2)
 
 
 # ------------------------------------------------------------------------------------------------------ ids beyond 2 GB

@@ -83,6 +83,15 @@ def test_the_number_is_that_of_documents_that_have_the_shingle():
         assert int(number) <= sum(words.strip(".") in text for text in dict.fromkeys(texts()))
 
 
+def test_shingles_are_still_there_if_documents_repeat_them():
+    """Sets are smaller than such shingles, and are not written over them, since the message reads these once more."""
+    repeated = [f"{text}. {text}. {text}" for text in texts()]
+    found = re.findall(r'"([^"]+)" \(among the rarest of (\d+) documents\)', told(pa.table({"text": repeated})))
+    assert len(found) == 3
+    for words, number in found:
+        assert int(number) <= sum(words.strip(".") in text for text in dict.fromkeys(repeated))
+
+
 def test_by_containment_the_number_is_that_of_all_documents_that_have_it():
     table = pa.table({"text": [*(" ".join([f"a{i} b{i} c{i}"] * 20 + ["x y"]) for i in range(50)), "x y"]})
     with pytest.raises(NeardupError, match=r'most are for the shingles "x y" \(in 51 documents\); allow more'):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -23,10 +23,12 @@ from ..definitions import METADATA_KEY
 from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.skipped import count_skipped
+from ..documents.sources import Sources
 from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
-from ..errors import ArgumentTypeError, InputError, ParameterError
+from ..errors import ArgumentTypeError, InputError, OutputError, ParameterError
+from ..jobs.bounded import temporary_folder
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
 from ..records import dataclass
@@ -34,7 +36,10 @@ from ..results.by_value import Grouping
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
+from ..store.places import Place
 from ..store.uris import is_uri
+from ..tasks.job import work_folder
+from ..tasks.running import check_apart
 from ..tasks.workers import Workers
 from .claims import ClaimReader
 from .clusters import ClusterFacts, measure_clusters, measuring
@@ -44,7 +49,7 @@ from .joins import RESULTS, Jobs, KeptPairs, NearestKept, close_below, kept_pair
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page
 from .settings import CLOSE, AuditSettings
-from .split import write_once, write_parts
+from .split import OURS, write_once, write_parts
 from .verdict import TABLES, Audit
 
 CONFIDENCE = 0.95
@@ -95,19 +100,31 @@ class AuditOptions:
         )
 
     @contextlib.contextmanager
-    def folder(self) -> Iterator[Path]:
+    def folder(self, output: str | None, documents: Documents) -> Iterator[Path]:
         """Give a folder for the split corpus: in the work folder of tasks, if there is one, else a temporary one."""
-        if self.workers is None or self.workers.work_dir is None:
+        if self.workers is None:
             engine: Engine = self.job["engine"]
-            with tempfile.TemporaryDirectory(prefix="neardup-audit-", dir=engine.temp_dir) as folder:
+            with temporary_folder(output, engine.temp_dir) as folder:
                 yield Path(folder)
             return
-        if is_uri(self.workers.work_dir):
+        work = work_folder(self.workers)
+        if is_uri(work):
             raise ParameterError(
                 "work_dir: an audit writes the split corpus there; name a folder that all workers mount"
             )
-        place = Path(self.workers.work_dir, "split")
-        place.mkdir(parents=True, exist_ok=True)
+        place = Path(work, "split")
+        check_apart(Place.of(work), output, Sources(documents))
+        try:
+            others = [] if (place / OURS).exists() or not os.path.exists(work) else sorted(os.listdir(work))
+            if not others:
+                place.mkdir(parents=True, exist_ok=True)
+                (place / OURS).touch()
+        except OSError as error:
+            raise OutputError(f"{work}: {error.strerror}; name another folder with work_dir=...") from None
+        if others:
+            raise OutputError(
+                f"{work}: holds {others[0]}, which is of no audit; name a folder with work_dir=... that is new or empty"
+            )
         yield place
         if not self.workers.keep_work:
             shutil.rmtree(place)
@@ -190,16 +207,20 @@ def audit(
     settings = chosen.settings
     if settings.by_text and (kept is None or removed is not None):
         raise ParameterError("by_text: texts are matched with kept rows; give kept=... alone")
+    if settings.cluster_column is not None and clusters is None:
+        raise ParameterError("cluster_column: names a column of clusters=...; give that as well, or leave it out")
+    if settings.kept_id_column is not None and settings.by_text and clusters is None and pairs is None:
+        raise ParameterError("kept_id_column and by_text: texts are matched, not ids; leave one of them out")
     documents = open_documents(source, reading=chosen.reading, other_columns=[settings.by] if settings.by else [])
     if settings.by is not None:
         documents._columns.check_values(settings.by, "by")
     if not documents.rewindable:
         raise InputError("the corpus is a stream, and an audit reads it several times; pass a table or files")
     with contextlib.ExitStack() as stack:
-        place = None
+        place, split = None, stack.enter_context(chosen.folder(output, documents))
         if output is not None:
             place = stack.enter_context(new_folder(output, chosen.writing.overwrite, documents.local_files))
-        work = _AuditRun(chosen, documents, stack.enter_context(chosen.folder()), Clock(None))
+        work = _AuditRun(chosen, documents, split, Clock(None))
         found = work.audited(kept, removed, clusters, pairs)
         if place is not None:
             _write(place, found)

@@ -6,6 +6,7 @@ Texts are written as they are compared: decoded, and HTML as its visible text. I
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -18,7 +19,11 @@ import pyarrow.parquet as pq
 from ..data import Ragged
 from ..documents import Documents
 from ..documents.reading_options import Reading
-from ..errors import InputError
+from ..errors import InputError, NeardupError, raise_want
+from ..store.spool import unwritable
+
+OURS = "audit"
+"""The file by which an audit knows its work folder, whose files it removes at the end."""
 
 ROW, TEXT = "row", "text"
 """The columns of the files."""
@@ -65,12 +70,24 @@ def write_once(note: Path, state: str, write: Callable[[], None]) -> None:
     """Write files, unless an interrupted audit with the same work folder has written them from the same state.
 
     Tasks that continue expect their input as it was, the time of its change included.
+
+    Raises
+    ------
+    OutputError
+        If the files cannot be written.
     """
     if note.exists() and note.read_text() == state:
         return
-    note.unlink(missing_ok=True)
-    write()
-    note.write_text(state)
+    try:
+        note.unlink(missing_ok=True)
+        write()
+        note.write_text(state)
+    except OSError as error:
+        if isinstance(error, NeardupError):
+            raise
+        raise_want(error)
+        why = error.strerror if error.errno is None else os.strerror(error.errno)
+        raise unwritable(note.parent, why, "work_dir" if (note.parent / OURS).exists() else "temp_dir") from None
 
 
 def _write_subset(path: Path, source: Path, rows: np.ndarray) -> None:

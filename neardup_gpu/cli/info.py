@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
 from .console import say, say_json, stdout
@@ -36,6 +37,8 @@ def info(
     from ..jobs import info as artefact
 
     shown = Described(**given(written))
+    if shown.hits_only and not shown.check:
+        raise ParameterError("hits_only: belongs to --check; give that as well, or leave it out")
     found = artefact.describe(Path(path))
     if shown.check:
         found["checked"] = artefact.check(Path(path), shown.hits_only)

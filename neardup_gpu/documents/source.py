@@ -110,7 +110,14 @@ def refuse_without_effect(documents: Documents, *others: Documents) -> None:
             raise ParameterError(f"{name}: {needed} is read; leave it out")
 
 
-_NEEDED = {"glob": "no folder", "delimiter": "no CSV file", "header": "no CSV file", "encoding": "no text"}
+_NEEDED = {
+    "glob": "no folder",
+    "delimiter": "no CSV file",
+    "header": "no CSV file",
+    "encoding": "no text",
+    "null_values": "no compared column of CSV or JSON lines",
+    "max_document_bytes": "no text file, line or record",
+}
 """Why an option of reading has no effect on files, or on tables."""
 
 
@@ -121,7 +128,7 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
         documents = Documents(memory, "memory", reading, sources=[], **options)
-        return _with_effects(documents, given, {"encoding": has_text})
+        return _with_effects(documents, given, {**dict.fromkeys(_NEEDED, False), "encoding": has_text})
     names = names_of(source)
     if reading.holds == "bytes" and not (reading.text_columns or reading.id_column or reading.input_format):
         reading = replace(reading, glob=reading.glob or "*", input_format="text")  # every file, as it is
@@ -143,10 +150,16 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
     documents = Documents(readers, kind, reading, sources=sources, left_out=found.describe_left_out(), **options)
     if lines := unread(documents.describe()):
         log.info("%s: left out, %s", masked(names[0]), "; ".join(lines))
-    is_csv = any(file.kind in ("csv", "tsv") for file in files)
-    has_text = has_text or any(file.kind == "jsonl" for file in files)
-    is_folder = any(file.how == "folder" for file in files)
-    has_effect = {"glob": is_folder, "delimiter": is_csv, "header": is_csv, "encoding": has_text}
+    kinds = {file.kind for file in files}
+    is_csv, is_typed = not kinds.isdisjoint({"csv", "tsv"}), not kinds.isdisjoint({"csv", "tsv", "jsonl"})
+    has_effect = {
+        "glob": any(file.how == "folder" for file in files),
+        "delimiter": is_csv,
+        "header": is_csv,
+        "encoding": has_text or "jsonl" in kinds,
+        "null_values": is_typed and bool(options["other_columns"]),
+        "max_document_bytes": not kinds <= {"parquet", "ipc"},
+    }
     return _with_effects(documents, given, has_effect)
 
 

@@ -7,6 +7,7 @@ import errno
 import mmap
 import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,7 @@ class MappedArrays(LargeArrays):
 
     def __init__(self, memory: int, folder: str | Path | None = None) -> None:
         self._left, self.folder = memory, Path(folder or tempfile.gettempdir())
+        self._changing = threading.RLock()  # for several threads, and for arrays that become free in between
         self._free, self._in_files = np.empty(0, np.uint8), 0  # of the newest file; the bytes of all files so far
 
     @classmethod
@@ -106,7 +108,7 @@ class MappedArrays(LargeArrays):
             return array
         if array.nbytes <= self._left:
             return self._counted(array)
-        copy = self.empty(len(array), array.dtype)
+        copy = self.empty(array.size, array.dtype).reshape(array.shape)
         copy[:] = array
         return copy
 
@@ -117,14 +119,16 @@ class MappedArrays(LargeArrays):
         return array
 
     def _change(self, num_bytes: int) -> None:
-        self._left += num_bytes
+        with self._changing:
+            self._left += num_bytes
 
     def _mapped(self, num_bytes: int) -> np.ndarray:
         """Return bytes of a file, which is there as long as one of its arrays."""
-        if num_bytes > len(self._free):
-            self._free = np.frombuffer(self._file_for(num_bytes), np.uint8)
-            self._in_files += len(self._free)
-        found, self._free = self._free[:num_bytes], self._free[-(-num_bytes // 64) * 64 :]
+        with self._changing:
+            if num_bytes > len(self._free):
+                self._free = np.frombuffer(self._file_for(num_bytes), np.uint8)
+                self._in_files += len(self._free)
+            found, self._free = self._free[:num_bytes], self._free[-(-num_bytes // 64) * 64 :]
         return found
 
     def _file_for(self, num_bytes: int) -> mmap.mmap:

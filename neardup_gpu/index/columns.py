@@ -95,7 +95,7 @@ def kept_of(names: Any, kept: Types, parameter: str) -> Types:
     found = {}
     for name in names:
         if name not in kept:
-            which = f"it keeps {', '.join(kept)}" if kept else "it keeps none; make one with columns=[...]"
+            which = f"it keeps {', '.join(kept)}" if kept else "it keeps none; name its columns when you make it"
             raise ParameterError(f"{parameter}: the index keeps no column {name!r}; {which}")
         found[name] = kept[name]
     return found

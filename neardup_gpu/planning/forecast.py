@@ -140,9 +140,11 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
     if isinstance(method, Join) and recipe.verifies:
         table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
         making = 48 * counts.postings
-        joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
+        in_parts = making > shares.postings
+        joined = table + (shares.postings if in_parts else making + making // 3)
         joined += _of_sets(counts, recipe)
-        again = 4 * counts.shingles
+        # Sets that are not compared as they wait are written over their shingles, unless a check reads these later.
+        again = 4 * counts.shingles * (work.check > 0 and not method.measure.directed) + 32 * counts.postings * in_parts
         if recipe.ignore_common is not None:
             most = most_documents(recipe, counts.documents)
             joined, spool = joined + COUNTED_BYTES * counts.shingles // (most + 1), 2 * spool

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._cpu import held, large
+from neardup_gpu.kernels._cpu import held, joined
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, large_enough
@@ -28,9 +28,6 @@ from ..stages import count_tokens
 from ..stages.conditions import group_words
 from ..stages.sketching import text_of
 from ..text.token_changes import begin_tokens
-
-GIVEN_BACK = 1 << 22
-"""Tokens after which memory that is free goes back to the system."""
 
 
 class _Tokenized(NamedTuple):
@@ -200,7 +197,7 @@ def joined_tokens(parts: list[TokenCorpus]) -> TokenCorpus:
     stretches = [part.stretches for part in parts if part.stretches is not None]
     return parts[0]._replace(
         tokens=Ragged._trusted(
-            _joined([part.tokens.values for part in parts]),
+            joined([part.tokens.values for part in parts], give_back),
             np.append(0, np.cumsum(np.concatenate([part.tokens.sizes for part in parts]))),
         ),
         bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
@@ -257,9 +254,8 @@ def corpus_of(documents: Documents, columns: CorpusColumns, reader: TokenReader,
     """
     recipe, runtime, max_bytes, clock = reader
     names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
-    values: list[np.ndarray] = []
     seams: list[Ragged] = []
-    sizes, bars, words = ([np.empty(0, kind)] for kind in (np.int64, np.int64, np.uint64))
+    values, sizes, bars, words = ([np.empty(0, kind)] for kind in (np.uint64, np.int64, np.int64, np.uint64))
     ids: list[pa.Array] = []
     by: list[pa.Array] = []
     ordering: dict[str, list[pa.Array]] = {name: [] for name in columns.order}
@@ -303,7 +299,7 @@ def corpus_of(documents: Documents, columns: CorpusColumns, reader: TokenReader,
                 check_rows(counts["documents"], "documents")
                 clock.report("read", counts["documents"], documents.num_rows)
     return TokenCorpus(
-        tokens=Ragged._trusted(_joined(values), np.append(0, np.cumsum(np.concatenate(sizes)))),
+        tokens=Ragged._trusted(joined(values, give_back), np.append(0, np.cumsum(np.concatenate(sizes)))),
         bars=np.concatenate(bars),
         seams=joined_seams(seams, counts["documents"]),
         ids=ids_of(documents, ids),
@@ -313,18 +309,3 @@ def corpus_of(documents: Documents, columns: CorpusColumns, reader: TokenReader,
         values=[as_text(documents.places()[FILE], FILE)] if columns.by == FILE else by,
         counts=counts,
     )
-
-
-def _joined(values: list[np.ndarray]) -> np.ndarray:
-    """Join arrays of tokens, and empty the list."""
-    found = large(sum(map(len, values)), np.uint64)
-    end, joined = len(found), len(found)
-    while values:
-        last = values.pop()
-        found[end - len(last) : end] = last
-        end -= len(last)
-        if joined - end >= GIVEN_BACK:  # else all tokens would be held twice
-            del last
-            give_back()
-            joined = end
-    return found

@@ -23,7 +23,7 @@ from ..documents.skipped import count_skipped
 from ..documents.source import opened_leniently
 from ..documents.sources import Sources
 from ..documents.units import check_action
-from ..documents.writing_options import DECISIONS, Writing, chosen_writing
+from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.heap import give_back
 from ..engine.memory import check_memory, parse_size
@@ -32,7 +32,7 @@ from ..errors import ParameterError
 from ..keep_rule import keep_columns
 from ..recipe import token_recipe
 from ..report import count
-from ..settings import settings_of
+from ..settings import refuse_unused, settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.parquet import write_tables
 from ..tasks.begin import begun
@@ -157,6 +157,8 @@ def substrings(
         raise ParameterError("keep_copies and against: passages of the reference set are all removed; leave one out")
     if output is not None:
         writing = check_action(how.action, REPEATED, writing, sources.documents)
+    else:
+        refuse_unused(writing, "a search without output=...", ROWS)
     arguments = replace(arguments, writing=writing)
     begin = begun("substrings", arguments, workers, sources, clock, [PIECES, EDITS])
     with arguments.engine.start() as runtime, begin as (job, place):

@@ -84,10 +84,10 @@ _OF_RUN = re.compile(r"\..+\.partial|\.neardup-.+")
 """Names of folders that a run makes for itself."""
 
 
-def unwritable(folder: Path, why: str | None) -> OutputError:
+def unwritable(folder: Path, why: str | None, parameter: str = "temp_dir") -> OutputError:
     """Make the error for a folder of temporary files that cannot be written or read, by the words of the system."""
-    shown, way = another_disk(folder)
-    return OutputError(f"{shown}: {why}; {way}", parameter="temp_dir", path=str(shown))
+    shown, way = another_disk(folder, parameter)
+    return OutputError(f"{shown}: {why}; {way}", parameter=parameter, path=str(shown))
 
 
 def temporary_file(folder: Path) -> Any:

@@ -141,7 +141,7 @@ def working(
     documents = sources.documents
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
     place = Place.of(str(workers.work_dir))
-    _check_apart(place, str(arguments.output), sources)
+    check_apart(place, str(arguments.output), sources)
     with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
         target = stack.enter_context(output)
         begun = _begun(place)
@@ -245,12 +245,12 @@ def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice
     return with_repeats(slices, documents)
 
 
-def _check_apart(place: Place, output: str, sources: Sources) -> None:
+def check_apart(place: Place, output: str | None, sources: Sources) -> None:
     """Refuse a work folder in the output or around it, and one whose files would be read as documents."""
     if place.folder is None:
         return
-    work, target = place.folder.resolve(), Path(output).resolve()
-    if work.is_relative_to(target) or target.is_relative_to(work):
+    work, target = place.folder.resolve(), None if output is None else Path(output).resolve()
+    if target is not None and (work.is_relative_to(target) or target.is_relative_to(work)):
         raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
     for path in [path for path in sources.paths if not is_uri(path)]:
         around = Path(path).resolve()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +168,46 @@ def test_tasks_and_a_bound_of_memory_change_nothing(tmp_path, method):
         assert found.counts == plain.counts
     assert sorted(path.name for path in (tmp_path / "work").iterdir())[-2:] == ["results", "split"]
     assert not list((tmp_path / "cleared").iterdir())
+
+
+def test_a_work_folder_is_left_as_it_is_unless_an_audit_made_it(tmp_path):
+    """An audit removes `split` and `results` from its work folder at the end, but none that somebody else put there."""
+    work, corpus = tmp_path / "work", {"id": ["a", "b"], "text": [text(0), text(1)]}
+    (work / "split").mkdir(parents=True)
+    (work / "split" / "train.parquet").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+
+    def refused(error, folder, **options):
+        workers = nd.Workers(work_dir=None if folder is None else str(folder), number=1)
+        with pytest.raises(error) as caught:
+            nd.audit(corpus, kept={"id": ["a"]}, id_column="id", workers=workers, **options)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    message = refused(nd.errors.OutputError, work)
+    assert message == f"{work}: holds split, which is of no audit; name a folder with work_dir=... that is new or empty"
+    assert "is not apart from the work folder" in refused(nd.errors.OutputError, tmp_path / "w", output=tmp_path / "w")
+    assert refused(nd.errors.OutputError, tmp_path / "file").endswith("; name another folder with work_dir=...")
+    assert refused(nd.errors.ParameterError, None).startswith("work_dir: tasks need a folder to work in")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "split", "train.parquet", "work"]
+
+
+def test_a_disk_that_is_too_small_for_the_split_corpus_is_named(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("neardup_gpu.auditing.split.pq.ParquetWriter", full)
+    corpus, out = {"id": ["a", "b"], "text": [text(0), text(1)]}, tmp_path / "out"
+    workers, engine = nd.Workers(work_dir=str(tmp_path / "work"), number=1), nd.Engine(temp_dir=tmp_path)
+    for options, says in (
+        ({"workers": workers}, f"{tmp_path}/work/split: No space left on device; name a larger disk with work_dir=..."),
+        ({"engine": engine}, f"{tmp_path}: No space left on device; name a larger disk with temp_dir=..."),
+        ({}, f"{tmp_path}: No space left on device; name an output on a larger disk, or another disk for temporary "),
+    ):
+        with pytest.raises(nd.errors.OutputError) as caught:
+            nd.audit(corpus, kept={"id": ["a"]}, id_column="id", output=out, **options)
+        assert str(caught.value).startswith(says)
+        assert not out.exists()
 
 
 def test_containment_asks_whether_a_kept_document_has_the_text():

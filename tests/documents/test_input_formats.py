@@ -154,15 +154,24 @@ def test_a_folder_gives_what_fits_the_format(tmp_path):
 
 
 def test_options_without_effect_are_refused(tmp_path):
-    """A pattern needs a folder, and a delimiter and a header need CSV, in the input or in the reference set."""
+    """A pattern needs a folder, and a delimiter and a header need CSV, in the input or in the reference set.
+
+    Markers of missing values need a compared column without a type, and a bound of documents needs lines or texts.
+    """
     for name, folder in (("a.jsonl", tmp_path), ("b.csv", tmp_path / "in")):
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(AS[name.partition(".")[2]])
-    for option in ({"glob": "*"}, {"delimiter": ","}, {"header": False}):
+    for option in ({"glob": "*"}, {"delimiter": ","}, {"header": False}, {"null_values": "-"}):
         with pytest.raises(nd.errors.ParameterError, match=f"^{next(iter(option))}: no .* is read; leave it out"):
             nd.dedup(tmp_path / "a.jsonl", reading=nd.Reading(**option))
         with pytest.raises(nd.errors.ParameterError, match="is read; leave it out"):
             nd.open_documents(tmp_path / "a.jsonl", reading=nd.Reading(**option))
+    (tmp_path / "a.parquet").write_bytes(AS["parquet"])
+    for option in ({"null_values": "-"}, {"max_document_bytes": 9}):
+        for source in (tmp_path / "a.parquet", pq.read_table(tmp_path / "a.parquet")):
+            with pytest.raises(nd.errors.ParameterError, match=f"^{next(iter(option))}: no .* is read; leave it out"):
+                nd.dedup(source, keep="id", reading=nd.Reading(**option))
+    nd.dedup(tmp_path / "a.jsonl", keep="id", reading=nd.Reading(null_values="-", max_document_bytes=99))
     options = nd.Reading(glob="*", delimiter=",", id_column="id", text_columns="text")
     assert nd.dedup(tmp_path / "a.jsonl", against=tmp_path / "in", reading=options).kept.num_rows == 0
 

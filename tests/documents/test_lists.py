@@ -13,6 +13,8 @@ from flat import flat
 import neardup_gpu as nd
 from neardup_gpu import cli
 from neardup_gpu.documents.nested import select
+from neardup_gpu.documents.reading_options import ReadingIntegers
+from neardup_gpu.documents.slices import slices_of
 
 TALKS = [
     [("user", "to be or not to be that is the question"), ("assistant", "whether it is nobler in the mind to suffer")],
@@ -243,3 +245,13 @@ def test_jobs_read_them_alike(form, tmp_path):
         assert flat(index.add, path, **CONTENT).removed == 1
         assert flat(index.query, [path], **CONTENT)["id"].to_pylist()[:2] == [0, 1]
     assert cli.main(["explain", str(tmp_path / "one"), "1"]) == 0
+
+
+def test_an_integer_outside_64_bits_is_named_by_its_row_in_the_file(tmp_path):
+    """The row is counted from the beginning of the file, in whatever row group, and in whatever part a task reads."""
+    rows = pa.array([[1, 2, 3], None, [4], [], [5, 6], [7, 2**63 + 5]], pa.list_(pa.uint64()))
+    pq.write_table(pa.table({"tokens": rows}), tmp_path / "rows.parquet", row_group_size=2)
+    documents = nd.open_documents(tmp_path / "rows.parquet", reading=ReadingIntegers(text_columns="tokens"))
+    for each in (documents, slices_of(documents, 1)[-1].open()):
+        with pytest.raises(nd.errors.InputError, match="row 6: column 'tokens' holds the number 9223372036854775813"):
+            list(each.batches())

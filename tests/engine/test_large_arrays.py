@@ -2,14 +2,17 @@
 
 import errno
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+import neardup_gpu as nd
 from neardup_gpu.engine import large_arrays
 from neardup_gpu.engine.large_arrays import SMALL, MappedArrays, large_arrays_within
 from neardup_gpu.errors import OutputError, ParameterError
-from neardup_gpu.kernels._cpu import held, large
+from neardup_gpu.kernels._cpu import LargeArrays, held, large, large_arrays_by
 
 NUMBER = SMALL // 8 + 1  # of values that are more than a small array
 
@@ -62,6 +65,41 @@ def test_what_is_held_is_copied_only_if_there_is_no_room(tmp_path):
     assert arrays.held(given) is given
     copy = arrays.held(given.copy())
     assert in_file(copy) and np.array_equal(copy, given)
+
+
+def test_the_rows_of_a_block_are_held_together(tmp_path):
+    """A view that is held keeps its whole block in memory, so that it would have to be counted with it."""
+    block = np.arange(3 * NUMBER).reshape(3, NUMBER)
+    copy = MappedArrays(16 * NUMBER, tmp_path).held(block)
+    assert in_file(copy) and np.array_equal(copy, block)
+
+    class Whole(LargeArrays):
+        def held(self, array):
+            assert array.base is None or array.base.nbytes == array.nbytes
+            return array
+
+    texts = {"text": ["to be or not to be that is the question"] * 3}
+    with large_arrays_by(Whole()):
+        assert nd.substrings(texts, length=6, action="list").counts["passages"] == 2
+
+
+def test_threads_make_files_one_after_another(tmp_path, monkeypatch):
+    arrays, inside, most, make = MappedArrays(0, tmp_path), [], [], MappedArrays._file_for
+
+    def slowly(self, num_bytes):
+        inside.append(num_bytes)
+        most.append(len(inside))
+        time.sleep(0.05)
+        inside.pop()
+        return make(self, num_bytes)
+
+    monkeypatch.setattr(MappedArrays, "_file_for", slowly)
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: arrays.empty(NUMBER, np.uint64), range(4)))
+    assert most == [1]
+    for number, array in enumerate(made):
+        array[:] = number
+    assert all((array == number).all() for number, array in enumerate(made))
 
 
 def test_without_a_bound_arrays_are_those_of_numpy():

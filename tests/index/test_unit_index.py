@@ -102,3 +102,16 @@ def test_units_are_decided_as_the_job_decides(case: str, tmp_path) -> None:
     with Index.open(tmp_path / "x", engine="cpu") as index:
         same_units(index, live)
         assert index.info()["units"] == len(index.decide().units)
+
+
+def test_a_sentence_that_cannot_be_cut_is_no_source_for_a_shorter_document(tmp_path) -> None:
+    """By the longest document, a sentence that keeps its neighbours apart comes after those of all documents."""
+    texts = ["Menu! End.", "He left. Menu! and went."]
+    for threshold in (1.0, 0.9):
+        folder, recipe = tmp_path / str(threshold), recipe_of(Unit("sentence"), "exact", threshold)
+        with Index.create(folder, recipe=recipe, columns="value", engine="cpu") as index:
+            index.add(valued(["d0", "d1"], texts), id_column="id")
+            same_units(index, {f"d{row}": text for row, text in enumerate(texts)}, keep="longest")
+            units = index.decide(keep="longest").units
+            assert units["source_id"].to_pylist() == [None, None, None, "d0", None]
+            assert units["reason"].to_pylist() == [None, None, None, "seam", None]

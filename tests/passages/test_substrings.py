@@ -389,6 +389,17 @@ def test_templates(texts: Texts, length: int, least: float) -> None:
     assert found.counts["templates"] == found.counts["passages"]
 
 
+def test_a_share_of_documents_within_groups_is_that_of_the_group() -> None:
+    """Three of four documents of one host have the template, and three of twelve of the other one."""
+    hosts = ["x"] * 4 + ["y"] * 12
+    having = [0, 1, 2, 4, 5, 6]
+    rows = [f"{'one two three four' if row in having else 'none'} own{row}" for row in range(16)]
+    for share, cut in ((0.75, {0, 1, 2}), (0.25, {0, 1, 2, 4, 5, 6}), (0.76, set())):
+        how: dict[str, Any] = {"length": 4, "in_documents": share, "keep": "none", "action": "list"}
+        found = nd.substrings({"text": rows, "host": hosts}, within="host", engine="cpu", **how)
+        assert {document for document, _ in removed_tokens(found)} == cut
+
+
 @pytest.mark.parametrize(
     ("keep", "cut"),
     [("first", {1, 2}), ("longest", {0, 2}), ("date", {0, 1}), ("date:desc", {1, 2}), ("none", {0, 1, 2})],

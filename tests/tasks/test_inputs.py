@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from in_parts import both, errors, in_tasks
 
-from neardup_gpu import MinHash, Recipe, SimHash, Workers
+from neardup_gpu import MinHash, Recipe, SimHash, Workers, Writing, dedup
 from neardup_gpu.engine.memory import MachineMemory
 from neardup_gpu.errors import InputError
 from neardup_gpu.store.artefacts import read_report
@@ -305,6 +305,21 @@ class TestEmpty:
     def test_documents_without_words(self, folder, tmp_path):
         pq.write_table(pa.table({"text": ["", " ", None, "..."] * 20}), folder / "a.parquet", row_group_size=10)
         both(tmp_path, folder, slice_bytes=10)
+
+
+def test_columns_of_nulls_in_lines_of_json_become_strings(tmp_path):
+    """Of one slice alone and of all of them together, as in memory."""
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        rows = pa.table({"text": ["to be", f"or not {name}"], "none": [None, None], "nones": [[None], None]})
+        (tmp_path / "in" / f"{name}.jsonl").write_bytes(b"".join(lines(rows)))
+    workers = Workers(work_dir=str(tmp_path / "work"), number=1, partitions=1, slice_bytes=50)
+    for name, how in (("here", None), ("tasks", workers)):
+        writing = Writing(output_format="parquet")
+        dedup(tmp_path / "in", output=tmp_path / name, writing=writing, workers=how, engine="cpu")
+        for path in (tmp_path / name / "kept").iterdir():
+            types = pq.read_schema(path)
+            assert types.field("none").type == pa.string() and types.field("nones").type == pa.list_(pa.string())
 
 
 def test_streams_are_refused(tmp_path):
