@@ -26,11 +26,11 @@ from ..errors import ParameterError
 from ..store.exchange import read_partition
 from ..store.places import Place
 from ..tasks.begin import hand_on
-from ..tasks.columns import name_of, save_tables, tables_of, type_named
+from ..tasks.columns import save_tables, tables_of, type_of_text
 from ..tasks.driver import Job, extents_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
-from ..tasks.work import Files, Stage, Work, file_name, plain
+from ..tasks.work import Files, Stage, Work, file_name
 from .finding import Check, Scanned
 from .items import EvaluationItems, Targets, Wanted
 from .scanning import NO_HITS, NO_SPANS, BatchHits, Findings, Hits, Passage, Scan, best_passages
@@ -93,7 +93,7 @@ def search(
     save_tables(files, "found", _tables(findings))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    return {"counts": findings.counts, "id_type": name_of(documents._id_type), "extent": plain(extent_of(documents))}
+    return {"counts": findings.counts, "id_type": documents._id_type, "extent": extent_of(documents)}
 
 
 def write(files: Files, slice: Slice, extent: Extent, how: Written, action: str, documents_hit: int) -> dict[str, Any]:
@@ -199,5 +199,5 @@ def _scanned(job: Job, searched: Stage) -> Scanned:
     if joined.counts["documents"] == 0:
         check_skipped(skipped)
     wide = any("wide" in dict(extent.integers) for extent in extents)
-    id_type = pa.uint64() if wide else type_named(searched.facts[0]["id_type"])
+    id_type = pa.uint64() if wide else type_of_text(searched.facts[0]["id_type"])
     return Scanned(joined, texts.hexdigest(), skipped, id_type, job.about)

@@ -7,7 +7,6 @@ become lines of JSON again without a new column. Where a text is cut, only its s
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import datetime
 import gzip
@@ -211,16 +210,6 @@ def infers_columns(documents: Documents, how: Writing) -> bool:
     """Whether types have to be inferred; not where lines of JSON stay as they are."""
     (first, *_), lines = documents._readers, format_for(how, documents).startswith("jsonl")
     return first.infers_types and not (lines and isinstance(first, JsonLines))
-
-
-def to_text(schema: pa.Schema | None) -> str | None:
-    """A schema as text, which JSON can hold."""
-    return None if schema is None else base64.b64encode(schema.serialize()).decode()
-
-
-def of_text(text: str | None) -> pa.Schema | None:
-    """Return the schema from the text that `to_text` made."""
-    return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def check_writing(documents: Documents, how: Writing) -> None:

@@ -22,7 +22,7 @@ from ..records import dataclass
 from ..store.places import Place
 from ..tasks.columns import load, save, save_tables, tables_of
 from ..tasks.driver import Job, extents_in, offsets_in, skipped_rows
-from ..tasks.work import Files, Stage, file_name, plain
+from ..tasks.work import Files, Stage, file_name
 from .corpus import CorpusColumns, TokenCorpus, TokenReader, corpus_of, joined_tokens
 
 TOKENS = pa.schema([("token", pa.uint64())])
@@ -115,7 +115,7 @@ def read(
     save_tables(files, "corpus", _tables(corpus))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    return {"counts": corpus.counts, "categories": corpus.categories, "extent": plain(extent_of(documents))}
+    return {"counts": corpus.counts, "categories": corpus.categories, "extent": extent_of(documents)}
 
 
 def reader_of(files: Files, runtime: Runtime) -> TokenReader:

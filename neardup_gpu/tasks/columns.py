@@ -103,14 +103,14 @@ def load_column(place: Place, names: list[str], partition: int, column: str, kin
     return pa.concat_arrays([chunk.cast(kind) for chunk in chunks]) if chunks else pa.nulls(0, kind)
 
 
-def name_of(kind: pa.DataType) -> str:
-    """An Arrow type as a word, which tasks can be called with."""
-    return base64.b64encode(pa.schema([("", kind)]).serialize()).decode()
+def schema_of_text(text: str) -> pa.Schema:
+    """Return a schema from its text, which `work.plain` makes."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def type_named(name: str) -> pa.DataType:
-    """The Arrow type that `name_of` named; null of an empty name."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name))).field(0).type if name else pa.null()
+def type_of_text(text: str) -> pa.DataType:
+    """Return a type from its text, which `work.plain` makes."""
+    return schema_of_text(text).field(0).type
 
 
 def storable(column: pa.Array) -> pa.Array:

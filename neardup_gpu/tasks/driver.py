@@ -21,7 +21,7 @@ from ..documents.formats import reader_of
 from ..documents.kept import united
 from ..documents.passes import place
 from ..documents.references import NamedSets, one_type_of_sets
-from ..documents.rewritten import new_names, of_text, to_text
+from ..documents.rewritten import new_names
 from ..documents.row_ids import stands_for_several
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
@@ -37,7 +37,7 @@ from ..stages.common_shingles import most_documents
 from ..store.exchange import read_partition
 from ..store.places import Place
 from . import candidates, checking, copies, crowds, frequencies, naming, pairs, ranking, results, sketching
-from .columns import load_column, name_of, tables_of, type_named
+from .columns import load_column, schema_of_text, tables_of, type_of_text
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
 from .work import Stage, Work, file_name
@@ -225,7 +225,7 @@ def _check_unique(job: Job, sketched: Stage, extents: Sequence[Extent], offsets:
         where = []
         for slice, row in zip(slices, rows, strict=True):
             where.append(_where(job, first + slice, row, extents[first + slice], offsets[first + slice]))
-        own = type_named(sketched.facts[first + slices[0]]["id_type"])
+        own = type_of_text(sketched.facts[first + slices[0]]["id_type"])
         ids = load_column(job.work.place, [file_name("sketch", first + slices[0], "ids")], 0, "id", own)
         raise stands_for_several(what, ids[rows[0]].as_py(), number, where)
 
@@ -428,9 +428,9 @@ def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
     if job.infers_columns:
         covers = [slice.covers for slice in mine]
         found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
-        schemas = (of_text(facts["schema"]) for facts in found.facts)
+        schemas = [schema_of_text(facts["schema"]) for facts in found.facts]
         as_strings = all(facts["as_strings"] for facts in found.facts)
-        found_types = united([each for each in schemas if each is not None], mine[0].covers, as_strings)
+        found_types = united(schemas, mine[0].covers, as_strings)
         schema = nulls_as_strings(found_types)
     kind = job.writing.output_format or ""
     counted = [len(slice.kept_names) for slice in mine]
@@ -440,7 +440,7 @@ def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
     else:
         names = new_names([name for slice in mine for name in slice.kept_names], kind)
     cuts = list(itertools.accumulate(counted, initial=0))
-    return [results.Written(writing, tuple(names[a:b]), to_text(schema)) for a, b in itertools.pairwise(cuts)]
+    return [results.Written(writing, tuple(names[a:b]), schema) for a, b in itertools.pairwise(cuts)]
 
 
 def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:
@@ -500,7 +500,7 @@ def offsets_in(job: Job, extents: list[Extent]) -> list[Offset]:
     return [offset for slices, found in parts for offset in offsets_of(slices, found)]
 
 
-def type_of_ids(job: Job, sketched: Stage) -> str:
+def type_of_ids(job: Job, sketched: Stage) -> pa.DataType:
     """The type of all ids.
 
     Raises
@@ -509,7 +509,7 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
         If those of the input and of the reference set have none in common.
     """
     known, mine = (
-        [pa.array(facts.get("id_span", [None]), type_named(facts["id_type"])) for facts in part if "id_type" in facts]
+        [pa.array(facts.get("id_span", [None]), type_of_text(facts["id_type"])) for facts in part if "id_type" in facts]
         for part in (sketched.facts[: job.num_known], sketched.facts[job.num_known :])
     )
     if not mine:
@@ -518,7 +518,7 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
     ids = _of_one_type(mine)
     if known:
         ids, _ = one_type_of_ids(ids, one_type_of_sets(known) if job.sets else _of_one_type(known))
-    return name_of(ids.type)
+    return ids.type
 
 
 def _of_one_type(ids: list[pa.Array]) -> pa.Array:

@@ -47,7 +47,7 @@ from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, run, skipped_rows
 from .reporting import report_of
 from .sketching import tokens_of_documents
-from .work import Shared, Stage, Work
+from .work import Shared, Stage, Work, plain
 from .workers import Workers
 
 T = TypeVar("T")
@@ -341,8 +341,8 @@ def _identify(
     """
     digests = {
         "recipe": [shared.recipe.describe(), versions()],
-        "input": [slice.to_json() for slice in slices[known:]],
-        "reference set": [slice.to_json() for slice in slices[:known]],
+        "input": plain(slices[known:]),
+        "reference set": plain(slices[:known]),
     }
     facts = {
         "version": f"{__version__}, definitions {DEFINITIONS}",

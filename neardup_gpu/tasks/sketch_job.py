@@ -13,7 +13,6 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ from ..stages.sketching import Sketcher
 from ..store.artefacts import SKETCHES
 from ..store.exchange import ExchangeWriter, read_partition
 from . import frequencies
-from .columns import lists_of, name_of
+from .columns import lists_of
 from .driver import Job, check_sketched, extent_in, offsets_in, skipped_rows, type_of_ids, weigh
 from .results import ids_of
 from .running import move_files, working
@@ -83,17 +82,17 @@ def _schema_of(recipe: Recipe) -> pa.Schema:
 
 
 def write(
-    files: Files, first: int, slices: Sequence[Slice], offsets: Sequence[Offset], kind: str, shard_bytes: int | None
+    files: Files, first: int, slices: list[Slice], offsets: list[Offset], kind: pa.DataType, most_bytes: int | None
 ) -> dict[str, Any]:
     """Write the sketches of consecutive slices, from number `first` on."""
     recipe, result = files.shared.recipe, Path(files.shared.result)
     schema = _schema_of(recipe)
     empty = pa.RecordBatch.from_pylist([], schema=schema)
-    middle = "" if shard_bytes is None else f"-{files.number:05}"
+    middle = "" if most_bytes is None else f"-{files.number:05}"
     (result / SKETCHES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=result, prefix=".part-") as folder:
         paths = (Path(folder, f"part{middle}-{number:05}.parquet") for number in itertools.count())
-        with SketchFiles(paths, shard_bytes) as out:
+        with SketchFiles(paths, most_bytes) as out:
             for number, (slice, offset) in enumerate(zip(slices, offsets, strict=True), first):
                 ids, row = ids_of(files, number, slice, offset, kind), 0
                 units: dict[str, np.ndarray] = {}
@@ -132,7 +131,7 @@ def run(job: Job, shard_bytes: int | None) -> SketchStages:
         check_sketched(job, sketched)
     with told_as("write"):
         offsets = offsets_in(job, [extent_in(facts) for facts in sketched.facts])
-        kind = type_of_ids(job, sketched) if sketched.total("documents") else name_of(pa.int64())
+        kind = type_of_ids(job, sketched) if sketched.total("documents") else pa.int64()
         given: list[tuple[Any, ...]] = [(0, job.slices, offsets, kind, None)]
         if shard_bytes is not None:
             both = enumerate(zip(job.slices, offsets, strict=True))

@@ -55,7 +55,6 @@ from .columns import (
     lists_of,
     load,
     mixed,
-    name_of,
     partition_of,
     ragged_of,
     ranges_of,
@@ -66,7 +65,7 @@ from .columns import (
     words_of,
 )
 from .joining import Counter, slots
-from .work import Files, file_name, plain
+from .work import Files, file_name
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 UNITS = pa.schema([(name, pa.from_numpy_dtype(values.dtype)) for name, values in NO_PLACES._asdict().items()])
@@ -196,11 +195,11 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
         _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    facts: dict[str, Any] = {"id_type": sketched.ids.type} if len(sketched.ids) else {}
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "left_out_records")}
-    return {**facts, "units": len(sketched.num_tokens), "extent": plain(extent_of(documents))}
+    return {**facts, "units": len(sketched.num_tokens), "extent": extent_of(documents)}
 
 
 def places_of_units(files: Files, number: int) -> Places:

@@ -12,6 +12,7 @@ of the work folder the checksums, that are recorded.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import hashlib
@@ -222,7 +223,7 @@ def perform(
     begin = time.perf_counter()
     files = shared.files(stage, number)
     try:
-        facts = function(files, *arguments) or {}
+        facts = plain(function(files, *arguments) or {})
     except OSError as error:
         if isinstance(error, NeardupError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
@@ -406,9 +407,13 @@ def _record_name(stage: str, number: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it, for digests."""
+    """A value as JSON holds it, for digests and for records."""
     if hasattr(value, "to_json"):
         return plain(value.to_json())
+    if isinstance(value, pa.DataType):
+        return plain(pa.schema([("", value)]))
+    if isinstance(value, pa.Schema):
+        return base64.b64encode(value.serialize()).decode()
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, (list, tuple)):
