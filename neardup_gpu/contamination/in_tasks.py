@@ -53,18 +53,17 @@ def scan_in_tasks(check: Check, job: Job, place: Path) -> Scanned:
         As raised by `run_in_tasks`.
     """
     work, slices, action = job.work, job.slices, check.settings.action
-    covers = [slice.covers for slice in slices]
     with work.told_as("search"):
         digest = _hand_on(work, check)
         calls: list[Any] = [(slice, digest, action, check.by, check.settings.within) for slice in slices]
-        searched = work.stage("search", search, calls, covers=covers, on_device=True)
+        searched = work.stage("search", search, calls, on_device=True)
         scanned = work.repairing(lambda: _scanned(job, searched))
     if action != "list":
         with work.told_as("write"):
             extents = extents_in(job, searched)
             hit = scanned.findings.counts["documents_hit"]
             calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
-            written = work.stage("write", write, calls, after=[searched], covers=covers)
+            written = work.stage("write", write, calls, after=[searched])
         move_files([written], Path(work.shared.result), place)
     return scanned
 

@@ -6,6 +6,7 @@ Those of a Ray dataset are written by Ray's tasks, where their blocks are.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -29,15 +30,17 @@ FILES = re.compile(r"\.?(part|part-[0-9]{5,}|split-[0-9]+)-[0-9]{5,}\.arrows(\..
 """The names of all files that `stored` writes, also of unfinished ones."""
 
 
-def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Slice]:
-    """Write documents in memory to Arrow streams in a folder, and give the slices that read them.
+def stored(documents: Documents, place: Place, folder: str, slice_bytes: int) -> list[Slice]:
+    """Write documents in memory to Arrow streams in a folder of a place, and give the slices that read them.
 
     Parameters
     ----------
     documents : Documents
         In memory; `other_columns` name the columns that slices will read.
-    place_folder : str
-        A folder or a URI that tasks can read, too; made if it does not exist.
+    place : Place
+        One that tasks can read, too; made if it does not exist.
+    folder : str
+        A name of one part. No link of this name is followed.
     slice_bytes : int
         About the bytes of a slice, all columns.
 
@@ -60,7 +63,6 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
         If an argument is not as described.
     """
     slice_bytes = checks.integer("slice_bytes", slice_bytes, 1)
-    place = Place.of(checks.path("place_folder", place_folder))
     memories = []
     for reader in documents._readers:
         if not isinstance(reader, Memory) or not reader.rewindable:
@@ -72,10 +74,11 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     first_row = 0  # of the input
     for place_of_split, memory in enumerate(memories):
         if isinstance(memory.source, RayDataset):
-            written = _written_by_ray(memory.source, place, slice_bytes)
+            written = _written_by_ray(memory.source, place, folder, slice_bytes)
             groups = runs([file.size for file in written], slice_bytes)
         else:
-            written = _written(place, f"split-{place_of_split}" if memory.split else "part", memory, slice_bytes)
+            prefix = f"{folder}/split-{place_of_split}" if memory.split else f"{folder}/part"
+            written = _written(place, prefix, memory, slice_bytes)
             groups = ((number, number + 1) for number in range(len(written)))
         row = 0  # of the split
         for start, stop in groups:
@@ -117,23 +120,25 @@ def _written(place: Place, prefix: str, memory: Memory, slice_bytes: int) -> lis
     return written
 
 
-def _written_by_ray(dataset: RayDataset, place: Place, slice_bytes: int) -> list[_StoredFile]:
+def _written_by_ray(dataset: RayDataset, place: Place, folder: str, slice_bytes: int) -> list[_StoredFile]:
     """The files with the rows of a dataset, in order, which are written where its blocks are."""
-    found = dataset.apply(partial(_write_rows, place, slice_bytes))
+    found = dataset.apply(partial(_write_rows, place, folder, slice_bytes))
     written = [file for files in found for file in files if file.num_rows]
-    for file in written:
-        with place.reading(file.name):
-            size = place._opened[0].get_file_info(place._path(file.name)).size
-        if size != file.size:
+    with place.reading(folder):
+        seen = place._opened[0].get_file_info([place._path(file.name) for file in written])
+    for file, info in zip(written, seen, strict=True):
+        if info.size != file.size:
             raise ResourceError(
-                f"{place}: {file.name}, which a node of Ray wrote, is not seen by this machine; name a folder that "
-                "all nodes share, or a URI such as s3://bucket/work"
+                f"{place.child(folder)}: {posixpath.basename(file.name)}, which a node of Ray wrote, is not seen by "
+                "this machine; name a folder that all nodes share, or a URI such as s3://bucket/work"
             )
-    return written or _written(place, "part", Memory(dataset.schema.empty_table()), slice_bytes)
+    return written or _written(place, f"{folder}/part", Memory(dataset.schema.empty_table()), slice_bytes)
 
 
-def _write_rows(place: Place, slice_bytes: int, number: int, rows: pa.RecordBatchReader) -> list[_StoredFile]:
-    return _written(place, f"part-{number:05}", Memory(rows), slice_bytes)
+def _write_rows(
+    place: Place, folder: str, slice_bytes: int, number: int, rows: pa.RecordBatchReader
+) -> list[_StoredFile]:
+    return _written(place, f"{folder}/part-{number:05}", Memory(rows), slice_bytes)
 
 
 def _runs(memory: Memory, most_bytes: int) -> Iterator[Iterator[pa.RecordBatch]]:

@@ -66,8 +66,7 @@ class CorporaInTasks:
             columns = self.columns[0 if number < known else -1]
             calls.append((slice, list(columns.order), list(columns.within), columns.by, number))
         with work.told_as("read"):
-            covers = [slice.covers for slice in slices]
-            stage = work.stage("read", read, calls, covers=covers, on_device=True)
+            stage = work.stage("read", read, calls, on_device=True)
             self.prepare(stage)
             return work.repairing(lambda: self._corpora(stage))
 

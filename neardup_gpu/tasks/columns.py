@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels._gf2 import mix64_all
-
 from ..data import Ragged, arrow, numpy_of
 from ..store.exchange import ExchangeWriter, read_arrays, read_partition
 from ..store.ids import Ids
@@ -191,8 +189,3 @@ def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:
     """The partition of each word by its upper bits, which are uniform: int64."""
     upper = words >> np.uint64(32)
     return ((upper * np.uint64(partitions)) >> np.uint64(32)).astype(np.int64)
-
-
-def mixed(words: np.ndarray) -> np.ndarray:
-    """Words with uniform upper bits: equal ones stay equal."""
-    return mix64_all(words)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import arrow, numpy_of
+from ..data import arrow, numpy_of, run_begins
 from ..documents.edits import Edits
 from ..documents.references import NamedSets
 from ..documents.rewritten import holds_strings, united_of, write_kept
@@ -90,8 +90,7 @@ def listed(
     resemblance = np.concatenate([found["resemblance"], np.ones(int(mine.sum()))])
     order = np.lexsort((right, left))
     left, right, resemblance = left[order], right[order], resemblance[order]
-    new = np.ones(len(left), bool)
-    new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    new = run_begins(left, right)
     left, right = left[new], right[new]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
     removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)

@@ -12,7 +12,6 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arguments import Arguments
-from ..data import Ragged, arrow
+from ..data import Ragged, added_up, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
@@ -121,13 +120,10 @@ class SketchStages(NamedTuple):
 
 def run(job: Job, shard_bytes: int | None) -> SketchStages:
     """Do all stages, in their order."""
-    told_as, weighed = job.work.told_as, []
-    if job.recipe.method.needs_statistics and job.work.shared.frequencies is None:
-        with told_as("weigh"):
-            weighed = [weigh(job)]
+    told_as, weighed = job.work.told_as, weigh(job)
     with told_as("sketch"):
-        arguments, covers = [(slice,) for slice in job.slices], [slice.covers for slice in job.slices]
-        sketched = job.work.stage("sketch", sketch, arguments, after=weighed, covers=covers, on_device=True)
+        arguments = [(slice,) for slice in job.slices]
+        sketched = job.work.stage("sketch", sketch, arguments, after=weighed, on_device=True)
         check_sketched(job, sketched)
     with told_as("write"):
         offsets = offsets_in(job, [extent_in(facts) for facts in sketched.facts])
@@ -163,9 +159,7 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
         counts |= sources.documents._repeated_counts
         if recipe.unit.divides:
             counts["units"] = made.sketched.total("units")
-        left_out: Counter[str] = Counter()
-        for facts in made.sketched.facts:
-            left_out.update(facts["left_out_records"])
+        left_out = sorted(added_up(facts["left_out_records"] for facts in made.sketched.facts).items())
         backend = work.shared.engine.backend
         about = {"backend": backend, "device": None, "timings": clock.seconds, **job.about}
-        return reported(arguments, work.shared.recipe, places, counts, dict(sorted(left_out.items())), skipped, about)
+        return reported(arguments, work.shared.recipe, places, counts, dict(left_out), skipped, about)

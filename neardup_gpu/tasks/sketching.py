@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.kernels._gf2 import mix64_all
 
 from ..data import Ragged, arrow
 from ..documents.slices import Slice, extent_of
@@ -54,7 +55,6 @@ from ..store.spool import host
 from .columns import (
     lists_of,
     load,
-    mixed,
     partition_of,
     ragged_of,
     ranges_of,
@@ -238,7 +238,7 @@ def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -
     """Write one or two words of each row, in the partition that the upper bits of the mixed first word name."""
     low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
     with files.exchange(what, HASHES, files.shared.partitions) as writer:
-        partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
+        partition = partition_of(mix64_all(words[:, 0]), files.shared.partitions)
         writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
 
 

@@ -21,6 +21,7 @@ from neardup_gpu.documents.json_blocks import LineRange
 from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of, text_bytes_of
 from neardup_gpu.documents.stored import stored
 from neardup_gpu.errors import InputError, OutputError, ParameterError
+from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.work import plain
 
 SIZES = some([1, 60, 700, 3000, 1 << 30], [60, 700, 1 << 30])
@@ -229,10 +230,10 @@ def test_tables_in_memory(tmp_path, kind, slice_bytes):
             data = data.set_column(2, "text", data["text"].cast(pa.string_view()))
         documents = open_documents(data, text_columns="text", id_column="id", other_columns=columns)
     whole = everything(documents, columns)
-    slices = stored(documents, str(tmp_path / "work" / "place"), slice_bytes)
+    slices = stored(documents, Place.of(tmp_path / "work"), "place", slice_bytes)
     assert len(slices) > 1 or slice_bytes > 700 or kind == "empty"
     assert joined(slices, columns) == whole
-    again = stored(documents, str(tmp_path / "work" / "place"), slice_bytes)
+    again = stored(documents, Place.of(tmp_path / "work"), "place", slice_bytes)
     assert again == slices
     keep = np.random.default_rng(1).random(len(whole["ids"])) < 0.5
     documents.write_kept(tmp_path / "whole", keep)
@@ -245,14 +246,14 @@ def test_tables_in_memory(tmp_path, kind, slice_bytes):
 
 def test_streams_and_memory_are_refused(tmp_path):
     data = pa.table({"text": ["to be", "or not"]})
-    for divide in (slices_of, lambda documents, most: stored(documents, str(tmp_path), most)):
+    for divide in (slices_of, lambda documents, most: stored(documents, Place.of(tmp_path), "place", most)):
         with pytest.raises(InputError, match=r"^input: is a stream, .*; write it to files first\.$"):
             divide(open_documents(data.to_reader()), 10)
     with pytest.raises(InputError, match=r"^input: is in memory"):
         slices_of(open_documents(data), 10)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OutputError, match=r"file/part-00000\.arrows: cannot be written"):
-        stored(open_documents(data), str(tmp_path / "file"), 10)
+        stored(open_documents(data), Place.of(tmp_path), "file", 10)
 
 
 def damage_jsonl(folder: Path) -> None:
@@ -347,8 +348,8 @@ def test_errors_name_the_same_row(tmp_path, name, slice_bytes):
     with pytest.raises(InputError) as whole:
         everything(documents, [])
     assert "45" in str(whole.value) or "46" in str(whole.value)
-    in_memory = name == "memory"
-    slices = stored(documents, str(tmp_path), slice_bytes) if in_memory else slices_of(documents, slice_bytes)
+    place = Place.of(tmp_path)
+    slices = stored(documents, place, "place", slice_bytes) if name == "memory" else slices_of(documents, slice_bytes)
     assert len(slices) > 1
     errors = []
     for each in slices:
@@ -452,7 +453,7 @@ def test_object_stores(tmp_path):
         slices = slices_of(documents, 700)
         assert len(slices) > 3
         assert joined(slices, []) == everything(documents, [])
-        places = stored(open_documents({"text": ["to be", "or not"]}), "memory://sliced/place", 1)
+        places = stored(open_documents({"text": ["to be", "or not"]}), Place.of("memory://sliced"), "place", 1)
         assert joined(places, []) == everything(open_documents({"text": ["to be", "or not"]}), [])
         store.pipe("/sliced/a.jsonl", lines(rows(0)).replace(b"text", b"TEXT"))
         with pytest.raises(InputError, match=r"a\.jsonl: has changed"):
