@@ -248,11 +248,8 @@ class Csv(InferringReader):
     def numbers(self, name: str) -> set[str]:
         return self._kinds[name].numbers if name in self._kinds else set()
 
-    def deciding_place(self, name: str) -> str:
-        return self.name
-
-    def type_in_words(self, kind: pa.DataType) -> str:
-        return "numbers"
+    def in_words(self, name: str, kind: pa.DataType) -> tuple[str, str]:
+        return self.name, "numbers"
 
     # -------------------------------------------------------------------------------------------------- rows
 

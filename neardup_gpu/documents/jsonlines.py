@@ -361,13 +361,8 @@ class JsonLines(InferringReader):
                 found = nested.value(value, name)
                 yield from found if isinstance(found, list) and nested.is_listed(name) else [found]
 
-    def deciding_place(self, name: str) -> str:
-        """The file and the line that decided the column's type."""
-        return f"{self.name} line {self.decided[name]}"
-
-    def type_in_words(self, kind: pa.DataType) -> str:
-        """Name what a column of this type holds."""
-        return json_type_in_words(kind)
+    def in_words(self, name: str, kind: pa.DataType) -> tuple[str, str]:
+        return f"{self.name} line {self.decided[name]}", json_type_in_words(kind)
 
     # -------------------------------------------------------------------------------------------------- rows
 
