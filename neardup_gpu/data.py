@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,8 @@ from .arrow_versions import bytes_of, numpy_dtype
 from .errors import ArgumentTypeError, ParameterError
 from .records import dataclass
 from .report import count
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,6 +394,26 @@ def look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.nda
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     return place, ordered[place] == wanted
+
+
+def added_up(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
+    """Add up counts by what is counted, in the order in which that comes up."""
+    found: Counter[Any] = Counter()
+    for each in counts:
+        found.update(each)
+    return dict(found)
+
+
+def run_begins(*columns: np.ndarray) -> np.ndarray:
+    """Which rows of some columns begin a run of equal neighbours: bool."""
+    changes = [column[1:] != column[:-1] for column in columns]
+    return np.append(np.ones(min(1, len(columns[0])), bool), reduce(np.logical_or, changes))
+
+
+def runs_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(where each run of equal neighbours begins, how long it is)."""
+    begins = np.flatnonzero(run_begins(values))
+    return begins, np.diff(begins, append=len(values))
 
 
 def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from neardup_gpu.errors import DamagedError, InputError, OutputError, ParameterE
 from neardup_gpu.jobs import info
 from neardup_gpu.results import sketch_writing
 from neardup_gpu.sketches import clusters, pairs, sketch
-from neardup_gpu.store.checksums import verify_pages
+from neardup_gpu.store.checksums import verify
 
 TEXTS = [f"the {i % 7} words of number {i} are {'very ' * (i % 5)}short" if i % 11 else "" for i in range(300)]
 TABLE = pa.table({"id": [f"d{i}" for i in range(300)], "text": TEXTS})
@@ -28,7 +28,7 @@ def written(tmp_path, monkeypatch):
         monkeypatch.setattr(sketch_writing, "ROW_GROUP_BYTES", num_bytes)
         path = tmp_path / f"{num_bytes}.parquet"
         report = sketch(source, path, id_column="id", engine=Engine(batch_bytes=2_000), **options)
-        assert verify_pages(path)
+        assert verify(path, whole=True)
         return report, pq.ParquetFile(path)
 
     return run
@@ -104,7 +104,7 @@ class TestShards:
         files = sorted((shards / "sketches").iterdir())
         sizes = [path.stat().st_size for path in files]
         assert len(sizes) > 3 and all(50_000 <= size < 70_000 for size in sizes[:-1]), sizes
-        assert all(map(verify_pages, files))
+        assert all(verify(path, whole=True) for path in files)
         tables = [pq.read_table(path) for path in files]
         whole = pq.read_table(shards.parent / "s.parquet")
         assert pa.concat_tables(tables).equals(whole)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
-from .console import say, say_json, stdout
+from .console import padded_lines, say, say_json, stdout, widths_of
 from .options import OUTPUT, Json, argument, flags, given
 
 
@@ -60,12 +60,10 @@ def _table(stages: dict[str, dict[str, Any]]) -> list[Any]:
     names = list(next(iter(stages.values()), {}))
     rows = [[stage, *(_number(counts[name]) for name in names)] for stage, counts in stages.items()]
     lines = [["stage", *(name.replace("_", " ") for name in names)], *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    drawn = [
-        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(pairs))
-        for pairs in (list(zip(line, widths, strict=True)) for line in lines)
-    ]
-    return [heading(f"  {drawn[0]}"), *(beside(f"  {line}") for line in drawn[1:])]
+    widths = widths_of(lines)
+    right = [[stage, *map(str.rjust, cells, widths[1:])] for stage, *cells in lines]
+    first, *others = padded_lines(right, widths).splitlines()
+    return [heading(f"  {first}"), *(beside(f"  {line}") for line in others)]
 
 
 def _lines(found: dict[str, Any], path: str, width: int) -> list[Any]:

@@ -26,11 +26,11 @@ from ..errors import ParameterError
 from ..store.exchange import read_partition
 from ..store.places import Place
 from ..tasks.begin import hand_on
-from ..tasks.columns import name_of, save_tables, tables_of, type_named
+from ..tasks.columns import save_tables, tables_of, type_of_text
 from ..tasks.driver import Job, extents_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
-from ..tasks.work import Files, Stage, Work, file_name, plain
+from ..tasks.work import Files, Stage, Work, file_name
 from .finding import Check, Scanned
 from .items import EvaluationItems, Targets, Wanted
 from .scanning import NO_HITS, NO_SPANS, BatchHits, Findings, Hits, Passage, Scan, best_passages
@@ -53,18 +53,17 @@ def scan_in_tasks(check: Check, job: Job, place: Path) -> Scanned:
         As raised by `run_in_tasks`.
     """
     work, slices, action = job.work, job.slices, check.settings.action
-    covers = [slice.covers for slice in slices]
     with work.told_as("search"):
         digest = _hand_on(work, check)
         calls: list[Any] = [(slice, digest, action, check.by, check.settings.within) for slice in slices]
-        searched = work.stage("search", search, calls, covers=covers, on_device=True)
+        searched = work.stage("search", search, calls, on_device=True)
         scanned = work.repairing(lambda: _scanned(job, searched))
     if action != "list":
         with work.told_as("write"):
             extents = extents_in(job, searched)
             hit = scanned.findings.counts["documents_hit"]
             calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job, extents), strict=True)]
-            written = work.stage("write", write, calls, after=[searched], covers=covers)
+            written = work.stage("write", write, calls, after=[searched])
         move_files([written], Path(work.shared.result), place)
     return scanned
 
@@ -93,7 +92,7 @@ def search(
     save_tables(files, "found", _tables(findings))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    return {"counts": findings.counts, "id_type": name_of(documents._id_type), "extent": plain(extent_of(documents))}
+    return {"counts": findings.counts, "id_type": documents._id_type, "extent": extent_of(documents)}
 
 
 def write(files: Files, slice: Slice, extent: Extent, how: Written, action: str, documents_hit: int) -> dict[str, Any]:
@@ -199,5 +198,5 @@ def _scanned(job: Job, searched: Stage) -> Scanned:
     if joined.counts["documents"] == 0:
         check_skipped(skipped)
     wide = any("wide" in dict(extent.integers) for extent in extents)
-    id_type = pa.uint64() if wide else type_named(searched.facts[0]["id_type"])
+    id_type = pa.uint64() if wide else type_of_text(searched.facts[0]["id_type"])
     return Scanned(joined, texts.hexdigest(), skipped, id_type, job.about)

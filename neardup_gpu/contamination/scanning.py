@@ -16,7 +16,7 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, Tokens, arrow, numpy_of, ranges
 from ..documents.batches import some_rows
-from ..documents.columns import CONTAMINATED
+from ..documents.columns import CONTAMINATED, SEAMS
 from ..documents.edits import Cuts, Edits
 from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..documents.stream import Batch, Documents
@@ -170,7 +170,8 @@ class Findings:
             return Edits(keep, cuts, CONTAMINATED)
         if not self.counts["documents_hit"]:
             return Edits(keep, cuts)
-        return Edits(keep, cuts, seams=seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep)))))
+        seams = seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep))))
+        return Edits(keep, cuts, columns={SEAMS: seams})
 
 
 @dataclass

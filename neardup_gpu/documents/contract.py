@@ -274,12 +274,9 @@ class InferringReader(FileReader):
         """
 
     @abstractmethod
-    def deciding_place(self, name: str) -> str:
-        """The file and the row that decided the column's type, as messages name them."""
-
-    @abstractmethod
-    def type_in_words(self, kind: pa.DataType) -> str:
-        """Name what a column of this type holds, for messages: "an array"."""
+    def in_words(self, name: str, kind: pa.DataType) -> tuple[str, str]:
+        """Return the place that decided a column's type, and what a column of this type holds, as messages name them:
+        "x.jsonl line 3", "an array"."""
 
 
 def infers_types(reader: Reader) -> TypeGuard[InferringReader]:

@@ -41,7 +41,7 @@ from .batches import ReadRows, size_of
 from .columns import is_utf8
 from .compared import Values, without_markers
 from .contract import WHOLE, InferringReader, Part
-from .files import POINTER, File
+from .files import FOREIGN, POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
 from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
@@ -146,10 +146,8 @@ class Csv(InferringReader):
 
     def _begun(self, data: bytes) -> bytes:
         """Return the first bytes without their mark; raise InputError if they show that the file is not CSV."""
-        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
-        if data[:2] == b"\x1f\x8b":
-            raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if data[:2] in FOREIGN:
+            raise InputError(f"{self.name}: {FOREIGN[data[:2]]}")
         if data.startswith(POINTER):
             raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
         self.mark = MARK if data.startswith(MARK) else b""
@@ -250,11 +248,8 @@ class Csv(InferringReader):
     def numbers(self, name: str) -> set[str]:
         return self._kinds[name].numbers if name in self._kinds else set()
 
-    def deciding_place(self, name: str) -> str:
-        return self.name
-
-    def type_in_words(self, kind: pa.DataType) -> str:
-        return "numbers"
+    def in_words(self, name: str, kind: pa.DataType) -> tuple[str, str]:
+        return self.name, "numbers"
 
     # -------------------------------------------------------------------------------------------------- rows
 
@@ -430,9 +425,9 @@ def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
     return places[~np.isin(places, list(problems))] if problems else places
 
 
-_HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128
-
-
 def _is_utf8(data: bytes) -> bool:
     offsets = pa.array([0, len(data)], pa.int64()).buffers()[1]
     return is_utf8(pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)]))
+
+
+_HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128

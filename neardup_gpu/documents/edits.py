@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..records import dataclass
 from ..report import count
 from .ahead import Step, closing
-from .columns import SEAMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,16 +105,13 @@ class Edits:
         The spans of all documents; None if nothing is cut. A dropped document has none.
     marks : str, optional
         The name of a new column, which gets the spans; they are not cut then.
-    seams : pyarrow.Array of strings, optional
-        The values of a new column: the places at which each document was cut; see `columns.SEAMS`.
     columns : dict of str to pyarrow.Array
-        The values of further new columns, if nothing is cut.
+        The values of further new columns: one that says where each document was cut is `columns.SEAMS`.
     """
 
     keep: np.ndarray
     cuts: Cuts | None = None
     marks: str | None = None
-    seams: pa.Array | None = None
     columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -124,9 +120,8 @@ class Edits:
     def of(self, first: int, stop: int) -> Edits:
         """Return the edits of documents `first` to `stop`."""
         cuts = None if self.cuts is None else self.cuts.of(first, stop)
-        seams = None if self.seams is None else self.seams.slice(first, stop - first)
         columns = {name: values.slice(first, stop - first) for name, values in self.columns.items()}
-        return Edits(self.keep[first:stop], cuts, self.marks, seams, columns)
+        return Edits(self.keep[first:stop], cuts, self.marks, columns)
 
     def over_all_rows(self, passes: list[Pass]) -> Edits:
         """Return the edits of all rows that readers have: rows that were skipped are dropped."""
@@ -136,11 +131,9 @@ class Edits:
         keep = np.zeros(len(read), bool)
         keep[read] = self.keep
         before = np.concatenate([[0], np.cumsum(read)])  # documents before each row
-        if self.cuts is None:
-            columns = {name: values.take(arrow(before[:-1], ~read)) for name, values in self.columns.items()}
-            return Edits(keep, columns=columns)
-        seams = None if self.seams is None else self.seams.take(arrow(before[:-1], ~read))
-        return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]), self.marks, seams)
+        cuts = None if self.cuts is None else self.cuts._replace(offsets=self.cuts.offsets[before])
+        columns = {name: values.take(arrow(before[:-1], ~read)) for name, values in self.columns.items()}
+        return Edits(keep, cuts, self.marks, columns)
 
     def cuts_of_kept(self) -> Cuts | None:
         """Return the spans of the kept documents alone."""
@@ -150,9 +143,8 @@ class Edits:
         return self.cuts._replace(offsets=self.cuts.offsets[kept])
 
     def columns_of_kept(self) -> dict[str, pa.Array]:
-        """Return the values of new columns, among them the seams, of the kept documents alone."""
-        columns = self.columns | ({} if self.seams is None else {SEAMS: self.seams})
-        return {name: values.filter(arrow(self.keep)) for name, values in columns.items()}
+        """Return the values of new columns of the kept documents alone."""
+        return {name: values.filter(arrow(self.keep)) for name, values in self.columns.items()}
 
 
 class EditQueue:

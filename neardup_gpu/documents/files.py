@@ -21,6 +21,10 @@ from .reading import reading
 POINTER = b"version https://git-lfs.github.com/spec/"
 """How a file begins that Git LFS leaves in place of another one."""
 
+_UTF16 = "is UTF-16; read it with encoding='utf-16'."
+FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
+"""Why a file is not read as text whose first two bytes are these."""
+
 
 @dataclass(frozen=True)
 class File:

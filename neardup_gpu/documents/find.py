@@ -25,7 +25,7 @@ from ..log import log
 from ..records import dataclass
 from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
-from ..store.uris import brief, file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
+from ..store.uris import brief, file_system, is_folder, is_uri, masked, split_query, why_not_found
 from .files import File, check_relative
 from .formats import (
     FORMATS,
@@ -319,7 +319,7 @@ def _naming_source(source: str) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{_shortened(source)}: no such file or folder.", path=_shortened(source)) from None
     except expected as error:
-        why = brief(masked_text(str(error), source))
+        why = brief(error, source)
         raise InputError(f"{_shortened(source)}: cannot be read ({why}).", path=_shortened(source)) from None
 
 

@@ -40,7 +40,7 @@ from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, numbered
 from .columns import holds_floats, is_utf8, mixed_integers, with_inner_types
 from .contract import WHOLE, InferringReader, Part
-from .files import File
+from .files import FOREIGN, File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
 from .json_values import (
@@ -180,8 +180,8 @@ class JsonLines(InferringReader):
             begin = b"".join(pending).removeprefix(MARK).lstrip(b" \t\r")[:1]
             if begin == b"[":
                 return _ARRAY
-            if pending[0][:2] in _FOREIGN:
-                return _FOREIGN[pending[0][:2]]
+            if pending[0][:2] in FOREIGN:
+                return FOREIGN[pending[0][:2]]
             if begin not in (b"", b"{"):
                 return f"begins with {begin!r}, not with {{ as a JSON object does; correct or remove it."
         if sum(map(len, pending)) > self.policy.max_document_bytes:
@@ -237,8 +237,8 @@ class JsonLines(InferringReader):
         begin = block.data[block.starts[0] : block.starts[0] + 2]
         if begin[:1] == b"[" and not self.policy.skips:
             raise InputError(f"{self.name}: {_ARRAY}")
-        if begin in _FOREIGN:
-            raise InputError(f"{self.name}: {_FOREIGN[begin]}")
+        if begin in FOREIGN:
+            raise InputError(f"{self.name}: {FOREIGN[begin]}")
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Find a column however far down; `typed`: a value of it that is not null. Of ids the first lines are enough:
@@ -361,25 +361,13 @@ class JsonLines(InferringReader):
                 found = nested.value(value, name)
                 yield from found if isinstance(found, list) and nested.is_listed(name) else [found]
 
-    def deciding_place(self, name: str) -> str:
-        """The file and the line that decided the column's type."""
-        return f"{self.name} line {self.decided[name]}"
-
-    def type_in_words(self, kind: pa.DataType) -> str:
-        """Name what a column of this type holds."""
-        return json_type_in_words(kind)
+    def in_words(self, name: str, kind: pa.DataType) -> tuple[str, str]:
+        return f"{self.name} line {self.decided[name]}", json_type_in_words(kind)
 
     # -------------------------------------------------------------------------------------------------- rows
 
     def _object(self, block: Block, row: int) -> dict[str, Any]:
         """Return the object of a row, or raise InputError."""
-        found = self._object_or_problem(block, row)
-        if isinstance(found, str):
-            raise InputError(found, path=self.name, row=int(block.lines[row]))
-        return found
-
-    def _object_or_problem(self, block: Block, row: int) -> dict[str, Any] | str:
-        """Return the object of a row, or a message about what is wrong with it."""
         problem = block.problems.get(int(block.lines[row])) if block.problems else None
         if problem is None and block.longest > self.policy.max_document_bytes < block.lengths[row]:
             problem = self.too_long()
@@ -399,7 +387,7 @@ class JsonLines(InferringReader):
                     problem = _SPREAD
             except (ValueError, RecursionError) as error:
                 problem = f"not valid JSON ({brief(error)}); correct or remove it."
-        return f"{self.name} line {block.lines[row]}: {problem}"
+        raise InputError(f"{self.name} line {block.lines[row]}: {problem}", path=self.name, row=int(block.lines[row]))
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Blocks of lines, which are cut one after another.
@@ -473,11 +461,8 @@ class JsonLines(InferringReader):
         whole = _with_objects(schema)
         if whole is None:
             return None
-        parse = pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="ignore")
-        block_size = max(1 << 20, int((block.ends - block.starts).max()) + 64)
-        options = pa.json.ReadOptions(use_threads=False, block_size=block_size)
         try:
-            table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
+            table = _by_arrow(block.data, whole, int((block.ends - block.starts).max()), "ignore")
         except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
             return None
         return _selected(table, schema) if table.num_rows == block.num_rows else None
@@ -591,10 +576,10 @@ class JsonLines(InferringReader):
         InputError
             If a whole number would be rounded that is not uint64, or that shares its column with other numbers.
         """
-        objects: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = [{} for _ in range(block.num_rows)]
         for row in range(block.num_rows):
-            found = self._object_or_problem(block, row)
-            objects.append({} if isinstance(found, str) else found)
+            with contextlib.suppress(InputError):
+                objects[row] = self._object(block, row)
         exact = []
         for field in fields:
             values = [value.get(field.name) for value in objects]
@@ -668,16 +653,19 @@ _STAYS = (
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
-_UTF16 = "is UTF-16; read it with encoding='utf-16'."
-_FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
-    """All columns of some lines by pyarrow.json."""
-    parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    options = pa.json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(lines) + 64))
-    table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
+    """All columns of some lines, parsed at once."""
+    table = _by_arrow(lines, schema, len(lines), "error" if schema is not None else "infer")
     return table if schema is None else table.select(schema.names)
+
+
+def _by_arrow(lines: bytes, schema: pa.Schema | None, most_bytes: int, unexpected: str) -> pa.Table:
+    """Some lines by pyarrow.json, about `most_bytes` at a time; `unexpected` says what becomes of other fields."""
+    parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
+    options = pa.json.ReadOptions(use_threads=False, block_size=max(1 << 20, most_bytes + 64))
+    return pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
 
 
 def _as_written(kind: pa.DataType) -> pa.DataType:

@@ -21,7 +21,7 @@ from ..records import dataclass
 from ..store.uris import brief
 from .ahead import Step, closing, in_order
 from .columns import is_view, plain_type, with_inner_types
-from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
+from .row_groups import ROW_GROUP_BYTES, write_groups
 
 
 def check_parquet(schema: pa.Schema, name: str) -> None:
@@ -93,34 +93,31 @@ def _parquet_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
+def _with_inner(column: pa.Array) -> Iterator[pa.Array]:
+    """Yield a column and all columns inside of it."""
+    kind = column.type
+    inner: list[pa.Array] = []
+    if isinstance(kind, pa.BaseExtensionType):
+        inner = [column.storage]
+    elif pa.types.is_map(kind):
+        inner = [column.keys, column.items]
+    elif pa.types.is_struct(kind):
+        inner = column.flatten()
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = [column.flatten()]
+    yield column
+    for each in inner:
+        yield from _with_inner(each)
+
+
 def _has_null_list(column: pa.Array) -> bool:
     """Return whether a list of one length is null, in the column or inside of it."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _has_null_list(column.storage)
-    if pa.types.is_fixed_size_list(kind) and column.null_count:
-        return True
-    if pa.types.is_struct(kind):
-        return any(map(_has_null_list, column.flatten()))
-    if pa.types.is_map(kind):
-        return _has_null_list(column.items)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _has_null_list(column.flatten())
-    return False
+    return any(pa.types.is_fixed_size_list(each.type) and each.null_count for each in _with_inner(column))
 
 
 def _has_null_value(column: pa.Array) -> bool:
     """Return whether a dictionary inside a nested column has a null among its values."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return column.dictionary.null_count > 0
-    if pa.types.is_struct(kind):
-        return any(_has_null_value(column.field(i)) for i in range(kind.num_fields))
-    if pa.types.is_map(kind):
-        return _has_null_value(column.keys) or _has_null_value(column.items)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _has_null_value(column.values)
-    return False
+    return any(pa.types.is_dictionary(each.type) and each.dictionary.null_count for each in _with_inner(column))
 
 
 def _without_dictionary(kind: pa.DataType) -> pa.DataType:
@@ -230,13 +227,9 @@ def write_parquet(folder: Path, name: str, schema: pa.Schema, steps: Iterable[St
     groups encoded at once."""
     path, threads, schema = folder / name, own_threads(), parquet_schema(schema)
     with writing(path, folder), open(path, "wb") as file:
-        output = RowGroupWriter(file, schema)
         # To encode takes about twice as long as to decode.
         batches = in_order(steps, bytes_of, max(1, threads // 3))
-        with closing(encoded_in_order(schema, in_groups(batches, schema, ROW_GROUP_BYTES))) as groups:
-            for group in groups:
-                output.add(group)
-        output.finish()
+        write_groups(file, schema, in_groups(batches, schema, ROW_GROUP_BYTES))
 
 
 def each_in_order(write: Callable[..., None], *columns: Sequence[Any]) -> None:

@@ -59,16 +59,10 @@ class Memory(Reader):
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):
             return self.source
-        if isinstance(self.source, pa.Table):
+        if isinstance(self.source, (pa.Table, RayDataset, RowSource, Partly)):
             return self.source.to_reader()
         if is_dataset(self.source):
             return stream_of_dataset(self.source)
-        if isinstance(self.source, RayDataset):
-            return self.source.stream()
-        if isinstance(self.source, RowSource):
-            return self.source.reader()
-        if isinstance(self.source, Partly):
-            return self.source.table.to_reader()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
             try:
                 return pa.RecordBatchReader.from_stream(self.source)
@@ -162,6 +156,9 @@ class Partly:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return self.table.to_reader()
 
     @classmethod
     def of_pandas(cls, frame: Any) -> Partly:

@@ -45,14 +45,9 @@ class RayDataset:
         with _computing():
             return self._dataset.count()
 
-    def stream(self) -> pa.RecordBatchReader:
+    def to_reader(self) -> pa.RecordBatchReader:
         """All rows, one block in memory after another; computed once, and kept by Ray as long as this object lives."""
-
-        def tables() -> Iterator[pa.Table]:
-            for block in self._blocks:
-                yield _fetched(block)
-
-        return _reader(self.schema, tables())
+        return _reader(self.schema, map(_fetched, self._blocks))
 
     @cached_property
     def _blocks(self) -> list[Any]:

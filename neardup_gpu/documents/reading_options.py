@@ -264,17 +264,8 @@ def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[s
 
 def described(reading: Reading) -> dict[str, Any]:
     """Return the options that readers use, ready for JSON. Columns, `html` and `glob` are described elsewhere."""
-    names = (
-        "on_error",
-        "on_duplicate_id",
-        "max_document_bytes",
-        "null_values",
-        "input_format",
-        "delimiter",
-        "header",
-        "encoding",
-    )
-    found = {name: getattr(reading, name) for name in names}
+    elsewhere = ("text_columns", "id_column", "html", "glob")
+    found = {name: value for name, value in vars(reading).items() if name not in elsewhere}
     return {**found, **({} if reading.holds == "text" else {reading.holds: True})}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..data import arrow, one_array, strings
+from ..data import added_up, arrow, one_array, strings
 from ..errors import InputError, ParameterError
 from ..records import dataclass
 from .batches import one_integer_type
@@ -222,10 +222,7 @@ class ReferenceSets(DocumentsInOrder):
     @property
     def left_out_records(self) -> dict[str, int]:
         """Number of records in the last pass that are not documents, by their kind."""
-        found: Counter[str] = Counter()
-        for each in self.in_order:
-            found.update(each.left_out_records)
-        return dict(sorted(found.items()))
+        return dict(sorted(added_up(each.left_out_records for each in self.in_order).items()))
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
         """Stream the documents of all sets; the rows of each set are counted after those before it."""

@@ -7,7 +7,6 @@ become lines of JSON again without a new column. Where a text is cut, only its s
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import datetime
 import gzip
@@ -125,7 +124,6 @@ def write_rewritten(
     extracts = edits.cuts is not None and documents.extracts_text
     added = [pa.field(EXTRACTED, pa.large_string())] if extracts else []
     added += [] if edits.marks is None else [pa.field(edits.marks, MARKS)]
-    added += [] if edits.seams is None else [pa.field(SEAMS, pa.large_string())]
     added += [pa.field(name, values.type) for name, values in edits.columns.items()]
     if schema is not None:
         schema = with_fields(schema, added)
@@ -149,8 +147,8 @@ def write_rewritten(
         if edits.marks is not None:
             return with_column(batch, edits.marks, as_marks(cuts))
         if not extracts:
-            seams = edits.seams is not None
-            batch = with_moved_marks(batch, cuts) if seams else with_moved_places(batch, cuts, column, encoding)
+            anew = SEAMS in edits.columns
+            batch = with_moved_marks(batch, cuts) if anew else with_moved_places(batch, cuts, column, encoding)
         return with_cuts(batch, cuts, column, encoding)
 
     def own_schema(reader: Reader) -> pa.Schema:
@@ -211,16 +209,6 @@ def infers_columns(documents: Documents, how: Writing) -> bool:
     """Whether types have to be inferred; not where lines of JSON stay as they are."""
     (first, *_), lines = documents._readers, format_for(how, documents).startswith("jsonl")
     return first.infers_types and not (lines and isinstance(first, JsonLines))
-
-
-def to_text(schema: pa.Schema | None) -> str | None:
-    """A schema as text, which JSON can hold."""
-    return None if schema is None else base64.b64encode(schema.serialize()).decode()
-
-
-def of_text(text: str | None) -> pa.Schema | None:
-    """Return the schema from the text that `to_text` made."""
-    return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def check_writing(documents: Documents, how: Writing) -> None:
@@ -297,10 +285,11 @@ def _pieces(
         return kept_rows(reader, queue, lines)
     own = schema_for(reader)
     _check(own, kind, reader.name)
-    new = {*queue.edits.columns, *([] if EXTRACTED in reader.schema.names else [EXTRACTED])}
-    stored = [field for field in own if field.name not in new]
-    if infers_types(reader) and queue.edits.columns:  # it has to be told of the columns that new ones replace
-        stored += [field for field in reader.kept_schema() if field.name in queue.edits.columns]
+    new = queue.edits.columns.keys() - {SEAMS}  # these are strings, also where they replace others
+    unread = new if EXTRACTED in reader.schema.names else {*new, EXTRACTED}
+    stored = [field for field in own if field.name not in unread]
+    if infers_types(reader) and new:  # it has to be told of the columns that new ones replace
+        stored += [field for field in reader.kept_schema() if field.name in new]
     return kept_rows(reader, queue, partial(_edited, reader, own, pa.schema(stored), kind, cut))
 
 
@@ -353,8 +342,9 @@ def _outside(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.nda
     return spans_of(values, first[kept], stop[kept]).values
 
 
-def with_moved_seams(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
-    """Return rows whose column of seams, if they have one, has the places in the text that cuts leave of a column."""
+def with_moved_places(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
+    """Return rows whose columns of seams and of marks have the places in the text that cuts leave of a column."""
+    batch = with_moved_marks(batch, cuts)
     place = batch.schema.get_field_index(SEAMS)
     if len(cuts.begins) == 0 or place < 0 or not is_string(batch.schema.field(place).type):
         return batch
@@ -365,11 +355,6 @@ def with_moved_seams(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: s
         return batch
     field = batch.schema.field(place)
     return batch.set_column(place, field, seams_as_text(new_seams(cuts, seams)).cast(field.type))
-
-
-def with_moved_places(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
-    """Return rows whose columns of seams and of marks have the places in the text that cuts leave of a column."""
-    return with_moved_seams(with_moved_marks(batch, cuts), cuts, column, encoding)
 
 
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
@@ -429,8 +414,7 @@ def with_moved_marks(batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
         begins, ends = (moved(cuts, Ragged._trusted(numpy_of(spans.field(each)), offsets)) for each in ("begin", "end"))
         left = begins < ends
         offsets = np.append(0, np.cumsum(left))[offsets]
-        values = pa.StructArray.from_arrays([arrow(begins[left]), arrow(ends[left])], fields=list(MARKS.value_type))
-        marks = pa.ListArray.from_arrays(arrow(offsets.astype(np.int32)), values, mask=pc.is_null(lists))
+        marks = as_marks(Cuts(offsets, begins[left], ends[left]), pc.is_null(lists))
         batch = batch.set_column(place, name, marks.cast(lists.type))
     return batch
 
@@ -443,10 +427,10 @@ def _are_marks(kind: pa.DataType) -> bool:
     }
 
 
-def as_marks(spans: Cuts) -> pa.Array:
-    """Return the spans of each text, in bytes, as the values of a column."""
+def as_marks(spans: Cuts, null: pa.Array | None = None) -> pa.Array:
+    """Return the spans of each text, in bytes, as the values of a column; none where `null` is true."""
     values = pa.StructArray.from_arrays([arrow(spans.begins), arrow(spans.ends)], fields=list(MARKS.value_type))
-    return pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
+    return pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values, mask=null).cast(MARKS)
 
 
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

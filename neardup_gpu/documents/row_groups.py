@@ -133,6 +133,15 @@ class RowGroupWriter:
         self._file.write(len(footer).to_bytes(4, "little") + MAGIC)
 
 
+def write_groups(file: Any, schema: pa.Schema, tables: Iterable[pa.Table], **how: Any) -> None:
+    """Write tables into a Parquet file; several are encoded at once."""
+    output = RowGroupWriter(file, schema, **how)
+    with closing(encoded_in_order(schema, tables, **how)) as groups:
+        for group in groups:
+            output.add(group)
+    output.finish()
+
+
 def _divided(encoded: memoryview) -> tuple[memoryview, bytes]:
     """The pages of a file, and its footer."""
     end = len(encoded) - _TAIL

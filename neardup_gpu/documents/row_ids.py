@@ -19,7 +19,7 @@ from ..report import count, shorten
 from .columns import check_ids, is_string, mixed_integers
 from .kept import filtered
 from .passes import Pass
-from .skipped import Entry
+from .skipped import Entry, Loss, Problem
 
 
 def with_ids(
@@ -40,7 +40,7 @@ def with_ids(
         try:
             check_ids(ids.slice(i, 1), key, name, before + int(rows[i]))
         except InputError as error:
-            reading.skipped.add(error, name, int(rows[i]))
+            reading.skipped.note(Problem([Loss(name, int(rows[i]), None, 1, None, str(error))]))
             good[i] = False
     return filtered(batch, good), rows[good], ids.filter(arrow(good))
 

@@ -46,7 +46,7 @@ class RowSource:
         kind = getattr(getattr(self._source, "format", None), "default_extname", "parquet")
         return int(self._source.count_rows()) if kind == "parquet" else None
 
-    def reader(self) -> pa.RecordBatchReader:
+    def to_reader(self) -> pa.RecordBatchReader:
         """Begin to read the rows."""
         if is_arrow_dataset(self._source):
             return self._source.scanner(use_threads=True).to_reader()

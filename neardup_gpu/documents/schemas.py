@@ -213,7 +213,7 @@ class Columns:
             if not fits(kind) and not (name in self.text and self._may_be_all_null(name, kind)):
                 where, holds = reader.name, _in_words(kind)
                 if infers_types(reader):
-                    where, holds = reader.deciding_place(name), reader.type_in_words(kind)
+                    where, holds = reader.in_words(name, kind)
                 if what == "text" and (path := nested.likeliest(texts_within(reader, name))):
                     advice = f"Try {parameter}={path!r}."
                 raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. {advice}")

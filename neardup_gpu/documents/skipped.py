@@ -143,14 +143,6 @@ class Skipped:
     ranges: list[tuple[int, int]] = field(default_factory=list)  # (first row from 0, rows)
     first_row: int = 0  # rows of the file before those that are read
 
-    def add(
-        self, error: InputError, file: str, row: int, *, rows: int | None = 1, num_bytes: int | None = None
-    ) -> None:
-        """Note rows that cannot be read, or raise the error if nothing is to be skipped; see `Noted.add`."""
-        if not self.skips:
-            raise _placed(error, file, self.first_row + row, None, rows)
-        self.note(Problem([Loss(file, row, None, rows, num_bytes, str(error))]))
-
     def note(self, problem: Problem) -> None:
         """Note losses that were found ahead."""
         for file, row, line, rows, num_bytes, message in problem.losses:

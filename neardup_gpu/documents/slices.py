@@ -8,9 +8,8 @@ much each of them is out.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,9 +20,8 @@ from pyarrow import fs
 
 from .. import checks
 from ..data import arrow, numpy_of
-from ..errors import InputError
 from ..records import dataclass
-from ..store.uris import file_system, is_masked, masked
+from ..store.uris import file_system, masked
 from .compared import SeenStrings
 from .contract import Part, Reader
 from .files import File, Seen, State
@@ -33,7 +31,7 @@ from .local_names import local_system
 from .memory import Memory, StoredTable
 from .passes import Pass
 from .reading import reading
-from .reading_options import Reading, described, of_columns
+from .reading_options import Reading, of_columns
 from .row_ids import IdsGiven, IntegerRange, RepeatedIds, say_repeated
 from .schemas import DecidedColumns
 from .skipped import Entry, Skipped
@@ -98,6 +96,10 @@ class SlicedFile:
     digest: str = ""
     kind: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields without the secrets of the URI, so that other credentials make no other job."""
+        return {**vars(self), "uri": masked(self.uri)}
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -134,7 +136,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Slice:
-    """A run of an input's rows. It can be pickled and has a JSON form.
+    """A run of an input's rows. It can be pickled.
 
     Parameters
     ----------
@@ -215,7 +217,10 @@ class Slice:
         """
         files = self._opened_files()
         readers = self._readers(files)
-        self._check(files)
+        for sliced, file in zip(self.files, files, strict=True):
+            if sliced.state is not None:
+                with reading(file.name):
+                    Seen(file).check_since(sliced.state, file)
         source, are_own = self.source, self.source.format == "text"
         passes = []
         if extent is not None:
@@ -235,26 +240,11 @@ class Slice:
             ),
         )
 
-    def check(self) -> None:
-        """Raise InputError if a file has changed since the input was divided, or is gone."""
-        self._check(self._opened_files())
-
-    def _check(self, files: list[File]) -> None:
-        for sliced, file in zip(self.files, files, strict=True):
-            if sliced.state is not None:
-                with reading(file.name):
-                    Seen(file).check_since(sliced.state, file)
-
     def _opened_files(self) -> list[File]:
         systems: dict[str, fs.FileSystem] = {}
         files = []
         for file in self.files:
             if file.uri and file.uri not in systems:
-                if is_masked(file.uri):
-                    raise InputError(
-                        f"{file.name}: was read with credentials, which no file keeps, so it cannot be opened again; "
-                        "set them in the environment and name the input without them in its URI."
-                    )
                 systems[file.uri] = file_system(file.uri)[0]
             system = systems[file.uri] if file.uri else local_system(file.path)
             files.append(File(system, file.path, file.name, self.source.root, uri=file.uri, kind=file.kind))
@@ -271,50 +261,6 @@ class Slice:
             ids = [file.below for file in self.files]
             return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
         return [reader_of(file.kind)(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
-
-    def to_json(self) -> dict[str, Any]:
-        """The slice in values that JSON knows, without the secrets of URIs."""
-        source = self.source
-        shared = {
-            "format": source.format,
-            "text_columns": source.text_columns,
-            "key": source.key,
-            "types": base64.b64encode(source.types.serialize()).decode(),
-            "html": source.policy.html,
-            "policy": described(source.policy),
-            "root": source.root,
-        }
-        files = [{**asdict(file), "uri": masked(file.uri)} for file in self.files]
-        for file in files:
-            file["state"] = file["state"] and list(file["state"])
-        return {
-            "number": self.number,
-            "source": shared,
-            "files": files,
-            "parts": [asdict(part) for part in self.parts],
-            "kept_names": list(self.kept_names),
-            "first_row": self.first_row,
-            "unreadable": list(self.unreadable),
-            "repeats": list(self.repeats),
-        }
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Slice:
-        """Return the slice that `to_json` described. A slice whose URI held secrets cannot be opened."""
-        shared = dict(values["source"])
-        policy = Reading(**shared.pop("policy"), html=shared.pop("html"))
-        types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
-        files = [SlicedFile(**{**each, "state": each["state"] and tuple(each["state"])}) for each in values["files"]]
-        return cls(
-            values["number"],
-            Source(**shared, types=types, policy=policy),
-            tuple(files),
-            tuple(Part(**part) for part in values["parts"]),
-            tuple(values["kept_names"]),
-            values["first_row"],
-            tuple(tuple(entry) for entry in values["unreadable"]),
-            tuple(tuple((row, name) for row, name in some) for some in values["repeats"]),
-        )
 
 
 def extent_of(documents: Documents) -> Extent:
@@ -496,7 +442,7 @@ def source_of(documents: Documents) -> Source:
         columns.text,
         columns.key,
         pa.schema(fields),
-        replace(documents._policy, text_columns=None, id_column=None),  # which are said above
+        of_columns(documents._policy, None, None),  # which are said above
         root,
     )
 

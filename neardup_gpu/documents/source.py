@@ -6,10 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-from pyarrow import fs
 
 from .. import checks
 from ..errors import InputError, ParameterError
@@ -24,7 +21,7 @@ from .formats import reader_of
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
 from .reading_options import Reading, chosen_reading, reading_of
-from .skipped import Entry, Skipped
+from .skipped import Entry, Noted
 from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
 from .textfiles import TextFiles
@@ -215,7 +212,7 @@ def _without_our_files(readers: list[Reader], found: FoundFiles) -> list[Reader]
 def _readers(files: list[File], reading: Reading) -> tuple[list[Reader], list[Entry]]:
     """A reader for each file, and the files that have none because they cannot be read at all."""
     readers: list[Reader] = []
-    skipped, errors = Skipped(reading.skips), []
+    noted, errors = Noted(reading.skips), []
     for file in files:
         num_bytes = None
         try:
@@ -226,22 +223,19 @@ def _readers(files: list[File], reading: Reading) -> tuple[list[Reader], list[En
                 error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
             with contextlib.suppress(OSError):
                 num_bytes = Seen(file).size
-            skipped.add(error, file.name, 0, rows=None, num_bytes=num_bytes)
+            noted.add(error, file.name, 0, rows=None, num_bytes=num_bytes)
             errors.append(error)
     if not readers:
         raise errors[0]
-    return readers, [(file, None, rows, num_bytes, why) for file, _, rows, num_bytes, why in skipped.entries]
+    losses = [loss for problem in noted.drain() for loss in problem.losses]
+    return readers, [(each.file, None, each.rows, each.num_bytes, each.message) for each in losses]
 
 
 def _is_pointer(file: File) -> bool:
     """Whether a file is what Git LFS leaves in a clone in place of a large file that was not fetched."""
-    if not isinstance(file.system, fs.LocalFileSystem):
-        return False
-    try:
-        with Path(file.path).open("rb") as opened:
-            return opened.read(len(POINTER)) == POINTER
-    except OSError:  # what is wrong with it has been said
-        return False
+    with contextlib.suppress(Exception), file.system.open_input_file(file.path) as opened:  # what is wrong was said
+        return opened.read(len(POINTER)) == POINTER
+    return False
 
 
 def paths_described(description: dict[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ checks UTF-8 before the token kernel does.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
-from ..data import Ragged, arrow, strings
+from ..data import Ragged, added_up, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
 from ..records import dataclass
@@ -275,10 +274,7 @@ class Documents:
     @property
     def left_out_records(self) -> dict[str, int]:
         """Number of records in the last pass that are not documents, such as requests in a crawl, by their kind."""
-        found: Counter[str] = Counter()
-        for reader in self._readers:
-            found.update(reader.left_out)
-        return {kind: found[kind] for kind in sorted(found)}
+        return dict(sorted(added_up(reader.left_out for reader in self._readers).items()))
 
     @property
     def local_files(self) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged, arrow, read_only
+from ..data import Ragged, arrow, read_only, runs_of
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..keep_rule import compares_lengths
@@ -57,8 +57,7 @@ class Places(NamedTuple):
     @property
     def numbers(self) -> np.ndarray:
         """The number of each unit in its document, from 0."""
-        begins = np.flatnonzero(np.append(self.owner[:1] >= 0, self.owner[1:] != self.owner[:-1]))
-        return np.arange(len(self.owner)) - np.repeat(begins, np.diff(np.append(begins, len(self.owner))))
+        return np.arange(len(self.owner)) - np.repeat(*runs_of(self.owner))
 
     @property
     def touches(self) -> np.ndarray:
@@ -71,12 +70,8 @@ class Places(NamedTuple):
         """The columns that say where each unit is; see `Unit.columns`."""
         return {"unit": self.numbers, "begin": self.begin, "end": self.end}
 
-    def since(self, unit: int, document: int) -> Places:
-        """Return the places of the units from number `unit` on, with documents numbered from `document` on."""
-        return self.between(unit, len(self.owner), document)
-
-    def between(self, unit: int, stop: int, document: int) -> Places:
-        """Return the places of units `unit` to `stop`, with documents numbered from `document` on."""
+    def between(self, unit: int, stop: int | None, document: int) -> Places:
+        """Return the places of units `unit` to `stop`, or to the last, with documents numbered from `document` on."""
         mine = Places(*(array[unit:stop] for array in self))
         return mine._replace(owner=mine.owner - document)
 

@@ -21,7 +21,7 @@ import numpy as np
 from neardup_gpu.kernels import components, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
-from ..data import Pairs
+from ..data import Pairs, run_begins
 from ..methods.finding.contract import WITHOUT_END, EntryRange, FoundEntries
 from ..stages.conditions import of_like_lengths
 from ..stages.partners import TOGETHER, ask_in_rounds, settle
@@ -132,8 +132,7 @@ class EntryJoin:
             left, right, values = (np.concatenate(each) for each in zip(nothing, *self._found, strict=True))
             order = np.lexsort((right, left))
             left, right, values = left[order], right[order], values[order]
-            begins = np.ones(len(left), bool)
-            begins[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+            begins = run_begins(left, right)
             self._found = [(left[begins], right[begins], values[begins])]
         return self._found[0]
 

@@ -30,7 +30,7 @@ from ..store.artefacts import (
     shards_of,
     using_report,
 )
-from ..store.checksums import changed, checksum_of_file, verify_pages
+from ..store.checksums import changed, checksum_of_file, verify
 from ..store.folder import Folder, open_named, read_all
 
 
@@ -235,7 +235,7 @@ def check(path: Path, hits_only: bool = False) -> str:
         ArraysFile(path, INDEX).verify_all()
         return f"all {os.path.getsize(path):,} bytes of {path}"
     try:
-        sealed = verify_pages(path)
+        sealed = verify(path, whole=True)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     if not sealed:

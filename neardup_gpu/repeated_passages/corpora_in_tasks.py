@@ -22,7 +22,7 @@ from ..records import dataclass
 from ..store.places import Place
 from ..tasks.columns import load, save, save_tables, tables_of
 from ..tasks.driver import Job, extents_in, offsets_in, skipped_rows
-from ..tasks.work import Files, Stage, file_name, plain
+from ..tasks.work import Files, Stage, file_name
 from .corpus import CorpusColumns, TokenCorpus, TokenReader, corpus_of, joined_tokens
 
 TOKENS = pa.schema([("token", pa.uint64())])
@@ -66,8 +66,7 @@ class CorporaInTasks:
             columns = self.columns[0 if number < known else -1]
             calls.append((slice, list(columns.order), list(columns.within), columns.by, number))
         with work.told_as("read"):
-            covers = [slice.covers for slice in slices]
-            stage = work.stage("read", read, calls, covers=covers, on_device=True)
+            stage = work.stage("read", read, calls, on_device=True)
             self.prepare(stage)
             return work.repairing(lambda: self._corpora(stage))
 
@@ -115,7 +114,7 @@ def read(
     save_tables(files, "corpus", _tables(corpus))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    return {"counts": corpus.counts, "categories": corpus.categories, "extent": plain(extent_of(documents))}
+    return {"counts": corpus.counts, "categories": corpus.categories, "extent": extent_of(documents)}
 
 
 def reader_of(files: Files, runtime: Runtime) -> TokenReader:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels._cpu import held
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels.repeats import seeds as find_seeds
 
 from ..contamination.cutting import united
@@ -33,7 +34,7 @@ from ..engine.arrays import apart
 from ..records import dataclass
 from ..store.exchange import read_arrays
 from ..tasks.begin import hand_on
-from ..tasks.columns import load, mixed, partition_of, save, tables_of
+from ..tasks.columns import load, partition_of, save, tables_of
 from ..tasks.driver import extent_in, how_written
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
@@ -113,8 +114,7 @@ class SubstringsInTasks(CorporaInTasks):
         digest = hand_on(work, PIECES, number, parts)
         calls: list[Any] = [(job.slices[each], number, each, digest, self.cut) for each in mine]
         with work.told_as("locate"):
-            covers = [job.slices[each].covers for each in mine]
-            stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
+            stage = work.stage(f"locate-{number}", locate, calls)
             names = zip(stage.names("places"), stage.names("sizes"), strict=True)
             for places, counts in names:
                 yield work.repairing(partial(self._placed, places, counts))
@@ -137,15 +137,15 @@ class SubstringsInTasks(CorporaInTasks):
             if some.cuts is not None:
                 tables.append(pa.table({"number": arrow(np.diff(some.cuts.offsets))}))
                 tables.append(pa.table({"begin": arrow(some.cuts.begins), "end": arrow(some.cuts.ends)}))
-            if some.seams is not None:
-                tables.append(pa.table({"seams": some.seams}))
+            if some.columns:
+                tables.append(pa.table(some.columns))
             parts.append(tables)
         with work.told_as("write"):
             digest = hand_on(work, EDITS, 0, parts)
             extents = [extent_in(facts) for facts in self.reading.facts[mine.start :]]
             given = zip([job.slices[each] for each in mine], extents, how_written(job, extents), strict=True)
             calls: list[Any] = [(*each, edits.marks, digest) for each in given]
-            written = work.stage("write", write, calls, covers=[job.slices[each].covers for each in mine])
+            written = work.stage("write", write, calls)
         move_files([written], Path(work.shared.result), folder)
 
 
@@ -158,7 +158,7 @@ def seeds(files: Files, length: int) -> dict[str, Any]:
     first, hashes, windows = find_seeds(tokens.values, rows, length, max(1, length // 2))
     partitions = files.shared.partitions
     with files.exchange("seeds", SEEDS, partitions) as out:
-        out.add(partition_of(mixed(hashes), partitions), {"hash": hashes, "seed": np.arange(len(first))})
+        out.add(partition_of(mix64_all(hashes), partitions), {"hash": hashes, "seed": np.arange(len(first))})
     save(files, "windows", {"first": first, "windows": windows})
     return {}
 
@@ -219,12 +219,12 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str,
 def write(files: Files, slice: Slice, extent: Extent, how: Written, marks: str | None, digest: str) -> dict[str, Any]:
     """Write the kept rows of a slice."""
     keep, *others = tables_of(files.place, [file_name(EDITS, 0, EDITS)], files.number)
-    cuts, seams = None, None
+    cuts, columns = None, {}
     if others and "number" in others[0].column_names:
         number, spans, *others = others
         offsets = np.append(0, np.cumsum(numpy_of(number["number"])))
         cuts = Cuts(offsets, numpy_of(spans["begin"]), numpy_of(spans["end"]))
-    if others:
-        seams = one_array(others[0]["seams"])
-    edits = Edits(numpy_of(keep["keep"]).astype(bool), cuts, marks, seams=seams)
+    for table in others:
+        columns = {name: one_array(table[name]) for name in table.column_names}
+    edits = Edits(numpy_of(keep["keep"]).astype(bool), cuts, marks, columns)
     return {"files": write_kept_rows(files, slice, extent, edits, how)}

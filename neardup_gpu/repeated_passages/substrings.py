@@ -14,7 +14,7 @@ from .. import checks
 from ..arguments import Arguments
 from ..data import arrow
 from ..definitions import report_head
-from ..documents.columns import REPEATED
+from ..documents.columns import REPEATED, SEAMS
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import ReferenceSets
@@ -287,7 +287,7 @@ def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus,
     offsets = np.searchsorted(owner[kept], np.arange(number + 1))
     seams = seams_as_text(new_seams(fates.cuts, corpus.seams))
     cuts = Cuts(offsets, fates.cuts.begins[kept], fates.cuts.ends[kept])
-    return Edits(fates.kept, cuts, seams=seams).of(known, number)
+    return Edits(fates.kept, cuts, columns={SEAMS: seams}).of(known, number)
 
 
 def _found(

@@ -242,21 +242,12 @@ def explain(
             if not recipe.shingles.token_kind.of_integers:
                 raise ParameterError(f"vocabulary: the tokens of {folder} are not integers; leave it out")
             known = Vocabulary(checks.path("vocabulary", vocabulary))
-        if recipe.unit.divides:
-            return explained_units(
-                lambda: map(read, paths),
-                lambda: pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS))),
-                id,
-                lambda: opened_again(report["input"], source, "source", folder),
-                name=str(folder),
-                full=full,
-            )
         measure: Any = recipe.method.measure
         if recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics):
             measure = recipe.measure_by(Frequencies.load(Path(folder) / "frequencies.parquet"))
         found = explained(
             lambda: map(read, paths),
-            recipe,
+            lambda: pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS))),
             measure,
             id,
             partial(opened_again, report["input"], source, "source", folder),
@@ -264,7 +255,9 @@ def explain(
             name=str(folder),
             full=full,
         )
-    return found if known is None else replace(found, words=known.spelled(found.words))
+    if known is None or recipe.unit.divides:
+        return found
+    return replace(found, words=known.spelled(found.words))
 
 
 def opened_again(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
@@ -284,7 +277,7 @@ Tables = Callable[[], Iterable[pa.Table]]
 
 def explained(
     tables: Tables,
-    recipe: Recipe,
+    units: Callable[[], Any],
     measure: Any,
     id: Any,
     documents: Callable[[], Documents],
@@ -293,10 +286,31 @@ def explained(
     name: str,
     full: bool,
 ) -> Explanation:
-    """Explain a row of a result's table of documents; `documents` and `reference` open its sources."""
+    """Explain a row of a result's table of documents.
+
+    `units` reads the table of units, if there is one; `documents` and `reference` open the sources.
+    """
     row, entry = row_of(tables, id, name)
     (found,) = entry.to_pylist()
-    own = entry["id"][0]
+    own, recipe = entry["id"][0], Recipe.of(entry.schema, name)
+    if recipe.unit.divides:
+        table, text = units(), text_of(documents(), own, row)
+        parts = table.filter(pc.equal(table["id"], own)).to_pylist()
+        if parts and parts[-1]["end"] > len(to_bytes(text)):
+            raise _changed(documents(), name)
+        words, notes = diff.struck(parts, text, full=full)
+        return Explanation(
+            found["id"],
+            found["kept"],
+            duplicate_of=found["duplicate_of"],
+            in_reference=bool(found.get("in_reference")),
+            group=found["group"],
+            words=words,
+            notes=notes,
+            unit=recipe.unit.unit,
+            num_units=found["units"],
+            num_cut=found["units_cut"],
+        )
     if found["kept"]:
         listed, number = _members(tables, own)
         return Explanation(found["id"], True, group=found["id"], members=listed, num_members=number)
@@ -325,7 +339,7 @@ def explained(
     kind = found.get(KIND)
     alike = {"identical": kept_text == text, "same_words": np.array_equal(tokens[0], tokens[1])}.get(kind, True)
     if not alike or (told is not None and left and right and told != measure.of(shared, left, right)):
-        raise InputError(f"{name_of(documents())}: has changed since {name} was made from it; run neardup dedup again")
+        raise _changed(documents(), name)
     told_of: dict[str, Any] = {measure.name: told}
     whole = 0  # the text that contains the other one
     if measure.directed and measure.size_of_part(left, right) != right:
@@ -355,36 +369,9 @@ def explained(
     )
 
 
-def explained_units(
-    tables: Tables,
-    units: Callable[[], pa.Table],
-    id: Any,
-    documents: Callable[[], Documents],
-    *,
-    name: str,
-    full: bool,
-) -> Explanation:
-    """Explain a row of a result of units: show the document, and the source of each part that was cut."""
-    row, entry = row_of(tables, id, name)
-    (found,) = entry.to_pylist()
-    table, own = units(), entry["id"][0]
-    parts = table.filter(pc.equal(table["id"], own)).to_pylist()
-    text = text_of(documents(), own, row)
-    if parts and parts[-1]["end"] > len(to_bytes(text)):
-        raise InputError(f"{name_of(documents())}: has changed since {name} was made from it; run neardup dedup again")
-    words, notes = diff.struck(parts, text, full=full)
-    return Explanation(
-        found["id"],
-        found["kept"],
-        duplicate_of=found["duplicate_of"],
-        in_reference=bool(found.get("in_reference")),
-        group=found["group"],
-        words=words,
-        notes=notes,
-        unit=Recipe.of(entry.schema, name).unit.unit,
-        num_units=found["units"],
-        num_cut=found["units_cut"],
-    )
+def _changed(documents: Documents, name: str) -> InputError:
+    """Make the error for documents that are not those of a result."""
+    return InputError(f"{name_of(documents)}: has changed since {name} was made from it; run neardup dedup again")
 
 
 def _members(tables: Tables, kept: pa.Scalar) -> tuple[list[Any], int]:

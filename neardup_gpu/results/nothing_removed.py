@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ..data import added_up
 from ..documents.rereading import first_texts
 from ..documents.sources import Sources
 from ..log import log
@@ -61,11 +61,8 @@ def sizes_of(num_tokens: np.ndarray) -> list[list[int]]:
 
 def merged(parts: Iterable[Sizes]) -> list[list[int]]:
     """Add up the counts of several parts."""
-    total: Counter[int] = Counter()
-    for part in parts:
-        for size, number in part:
-            total[size] += number
-    return [[size, total[size]] for size in sorted(total)]
+    found = added_up({size: number} for part in parts for size, number in part)
+    return [[size, number] for size, number in sorted(found.items())]
 
 
 def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_reference: Sizes | None) -> list[str]:

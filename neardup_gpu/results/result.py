@@ -206,25 +206,16 @@ class Result:
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
-        from .explanation import explained, explained_units
+        from .explanation import explained
 
-        sources, units = self._input, self.units
+        sources = self._input
         if not sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        if units is not None:
-            return explained_units(
-                lambda: [self.documents],
-                lambda: units,
-                id,
-                lambda: sources.documents,
-                name="this result",
-                full=full,
-            )
         return explained(
             lambda: [self.documents],
-            self.recipe,
+            lambda: self.units,
             self.recipe.measure_by(self.frequencies),
             id,
             lambda: sources.documents,

@@ -11,9 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..documents.ahead import closing
 from ..documents.rewritten import write_kept
-from ..documents.row_groups import RowGroupWriter, encoded_in_order
+from ..documents.row_groups import write_groups
 from ..documents.writing_options import Writing
 from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
 from ..store.checksums import seal
@@ -62,11 +61,7 @@ def write_units(parts: Iterator[pa.Table], folder: Path) -> None:
     path, first = folder / f"{UNITS}.parquet", next(parts)
     schema, how = first.schema, encodings(first.schema, ASCENDING)
     with open(path, "wb") as file:
-        output = RowGroupWriter(file, schema, **how)
-        with closing(encoded_in_order(schema, chain([first], parts), **how)) as groups:
-            for group in groups:
-                output.add(group)
-        output.finish()
+        write_groups(file, schema, chain([first], parts), **how)
     seal(path)
 
 

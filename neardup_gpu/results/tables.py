@@ -113,7 +113,7 @@ class Facts(NamedTuple):
         num_tokens = ranked.num_tokens[ranks[known_units:]]
         mine, spared = slice(known_units, None), again[spared] - known_units
         decided = UnitDecisions(repeats[mine], kind[mine], num_tokens, spared, named[known:])
-        fates = fates_of(self.places.since(known_units, known), decided, recipe)
+        fates = fates_of(self.places.between(known_units, None, known), decided, recipe)
         sources = UnitSources(repeats[mine], source[mine], copies[mine])
         return self._replace(decisions=decisions, fates=fates, sources=sources)
 
@@ -153,7 +153,7 @@ def tables_of(
     known, owner, (repeats, source, copies) = facts.num_known, facts.places.owner, facts.sources
     found = UnitColumns(
         ids=facts.ids[known:],
-        places=facts.places.since(facts.ranked.num_known, known),
+        places=facts.places.between(facts.ranked.num_known, None, known),
         repeats=repeats,
         source_ids=taken(facts.ids, arrow(owner[source], ~repeats)),
         source_units=facts.places.numbers[source],

@@ -13,7 +13,7 @@ import numpy as np
 from neardup_gpu.kernels import common_chains, joined_runs, repeats
 from neardup_gpu.kernels._cpu import large
 
-from ..data import ranges
+from ..data import ranges, run_begins
 from ..engine.choice import kernel, to_host
 from ..engine.heap import give_back
 from ..engine.pieces import runs_within
@@ -279,8 +279,7 @@ def _joined(layout: DocumentLayout, runs: Runs, gap: int, backend: str) -> tuple
     passage, skipped = map(to_host, kernel(joined_runs, backend)(*given))
     order = np.argsort(passage, kind="stable")
     runs, skipped, passage = runs.some(order), skipped[order], passage[order]
-    new = np.ones(len(passage), bool)
-    new[1:] = passage[1:] != passage[:-1]
+    new = run_begins(passage)
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(passage))[: len(first)] - 1
     base, source_base = layout.tokens.offsets[runs.document], layout.tokens.offsets[runs.source]

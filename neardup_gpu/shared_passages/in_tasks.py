@@ -51,9 +51,8 @@ class ReadInTasks(CorporaInTasks):
             parts[each] = [table, pa.table({"size": arrow(sizes[begin:end])})]
         digest = hand_on(work, SPANS, number, parts)
         calls: list[Any] = [(job.slices[each], number, each, digest) for each in mine]
-        covers = [job.slices[each].covers for each in mine]
         with work.told_as("locate"):
-            stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
+            stage = work.stage(f"locate-{number}", locate, calls)
             return work.repairing(lambda: self._placed(stage, chosen, len(spans.first)))
 
     def _placed(self, stage: Stage, chosen: list[np.ndarray], number: int) -> PlacedSpans:

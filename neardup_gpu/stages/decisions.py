@@ -73,7 +73,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     known = sketched.num_known
     num_tokens, places, first = sketched.num_tokens[known:], sketched.places, sketched.num_known_documents
     if places is not None:
-        places = places.since(known, first)
+        places = places.between(known, None, first)
     number = len(sketched.ids) - first
     order = units_by_priority(rule, num_tokens, sketched.columns, sketched.categories, places, number) + known
     if sizes is not None:

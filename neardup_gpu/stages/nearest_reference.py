@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data import Pairs
+from ..data import Pairs, run_begins
 from .verification import Verified
 
 
@@ -44,10 +44,7 @@ class NearestReference:
 def best_of_each(left: np.ndarray, right: np.ndarray, resemblance: np.ndarray) -> np.ndarray:
     """Return the numbers of the best pair of each right row, ascending by that row."""
     order = np.lexsort((left, -resemblance, right))
-    ordered = right[order]
-    begins = np.ones(len(order), bool)
-    begins[1:] = ordered[1:] != ordered[:-1]
-    return order[begins]
+    return order[run_begins(right[order])]
 
 
 def nearest_pairs(num_known: int, num_rows: int, *parts: Verified) -> Verified:

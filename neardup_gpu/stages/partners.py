@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..data import NO_PAIRS, Pairs, look_up
+from ..data import NO_PAIRS, Pairs, look_up, run_begins, runs_of
 from ..engine.arrays import same_device
 from ..errors import ResourceError
 from ..kernels import components, standing
@@ -152,7 +152,7 @@ class Known:
         if len(self._packed) != 1:
             packed = np.concatenate([np.empty(0, np.uint64), *self._packed])
             packed, order = in_order(packed)
-            begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+            begins = run_begins(packed)
             self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[order[begins]]]
             self._packed = [packed[begins]]
         return self._packed[0], self._resemblance[0]
@@ -425,7 +425,7 @@ class Search:
         new[new] = accepts(left[new], right[new])
         which, left, right = which[new], left[new], right[new]
         packed, order = in_order(packed_pairs(left, right))
-        begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+        begins = run_begins(packed)
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
@@ -787,10 +787,8 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
 def _rank_within(values: np.ndarray) -> np.ndarray:
     """For each value, how many equal ones come before it."""
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(values)), bool), ordered[1:] != ordered[:-1]]))
     rank = np.empty(len(values), np.int64)
-    rank[order] = np.arange(len(values)) - np.repeat(begins, np.diff(np.append(begins, len(values))))
+    rank[order] = np.arange(len(values)) - np.repeat(*runs_of(values[order]))
     return rank
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -292,7 +292,7 @@ def found_of(
     return found & (~both_crowded | are_listed()) if both_crowded.any() else found
 
 
-def listed_of(parts: Iterable[tuple[np.ndarray, np.ndarray]], true: Pairs, max_partners: int | None) -> np.ndarray:
+def listed_of(parts: Iterable[Sequence[np.ndarray]], true: Pairs, max_partners: int | None) -> np.ndarray:
     """Which pairs are listed, or left out by the rule of `max_partners`: bool, shape (pairs,).
 
     Parameters

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
-from .checksums import checksum, checksum_of_file, verify_footer
+from .checksums import checksum, checksum_of_file, verify
 from .disk import SYNCED_ONE_BY_ONE, sync_file
 from .folder import OF_AN_INDEX, Folder
 from .job_options import JOB, job_options
@@ -83,7 +83,7 @@ def is_table(path: Path) -> bool:
     Another program that writes it anew leaves its checksums out. Tables of a result belong to their folder.
     """
     try:
-        schema, sealed = pq.read_schema(path), verify_footer(path)
+        schema, sealed = pq.read_schema(path), verify(path)
     except MemoryError:
         raise
     except (DamagedError, OSError, pa.ArrowException):

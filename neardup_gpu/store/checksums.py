@@ -83,30 +83,21 @@ def seal(path: Path) -> None:
         file.write(header + checksum(header, footer).to_bytes(CHECKSUM_BYTES, "little") + footer)
 
 
-def verify_footer(path: str | Path) -> bool:
-    """Whether a file carries checksums, after comparing that of its footer; `verify_pages` compares the rest.
+def verify(path: str | Path, *, whole: bool = False) -> bool:
+    """Whether a file carries checksums, after comparing that of its footer, and if `whole`, that of the rest.
 
     Raises
     ------
     DamagedError
-        If the footer is not as it was written.
+        If what was compared is not as it was written.
     OSError
         If it cannot be read.
     """
     with open_named(path) as file:
-        return _sealed(path, file) is not None
-
-
-def verify_pages(path: str | Path) -> bool:
-    """Like `verify_footer`, but compares the whole file."""
-    with open_named(path) as file:
         found = _sealed(path, file)
-        if found is None:
-            return False
-        end, pages = found
-        if _checksum_of(file, end) != pages:
+        if whole and found is not None and _checksum_of(file, found[0]) != found[1]:
             raise changed(path)
-        return True
+        return found is not None
 
 
 def _sealed(path: str | Path, file: BinaryIO) -> tuple[int, int] | None:

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..arrow_versions import bytes_of, numpy_dtype
-from ..data import arrow, numpy_of
+from ..data import arrow, numpy_of, run_begins
 from ..errors import DamagedError, ParameterError
 from ..records import dataclass
 from .checksums import checksum
@@ -227,9 +227,7 @@ class ExchangeWriter:
         partition = _joined([rows for rows, _ in self._staged])
         order = np.argsort(partition, kind="stable")
         partition = partition[order]
-        begins = np.ones(len(partition), bool)
-        begins[1:] = partition[1:] != partition[:-1]
-        starts = np.append(np.flatnonzero(begins), len(partition))
+        starts = np.append(np.flatnonzero(run_begins(partition)), len(partition))
         indices = arrow(order)
         columns = []
         for number in range(len(self._schema)):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ..arrow_versions import explained
 from ..errors import InputError, NeardupError, raise_want
-from .checksums import seal, verify_footer, verify_pages
+from .checksums import seal, verify
 from .folder import for_arrow, open_named
 
 
@@ -95,7 +95,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
         As in `read_table`.
     """
     try:
-        (verify_pages if whole else verify_footer)(path)
+        verify(path, whole=whole)
         source = for_arrow(open_named(path))
         with (
             source,

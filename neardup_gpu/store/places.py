@@ -35,7 +35,7 @@ from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
 from .spool import disk_full
-from .uris import brief, file_system, is_uri, masked, masked_text, split_query
+from .uris import brief, file_system, is_uri, masked, split_query
 
 MOST_TEXT = 1 << 28
 """Bytes of a file that is read as text, at most."""
@@ -277,7 +277,7 @@ class Place:
             verb, advice = "read", "see that it can be, and run the job again"
             if kind is OutputError:
                 verb, advice = "written", "name another folder with work_dir=..."
-            why = (error.strerror if isinstance(error, OSError) else None) or brief(masked_text(str(error), self.uri))
+            why = (error.strerror if isinstance(error, OSError) else None) or brief(error, self.uri)
             raise kind(f"{self._shown(name)}: cannot be {verb} ({why}); {advice}") from error
 
 

@@ -64,9 +64,9 @@ def masked_text(text: str, uri: str = "") -> str:
     return _INSIDE_TEXT.sub(lambda found: masked(found[0]), text)
 
 
-def brief(error: BaseException | str) -> str:
-    """An error in one line of at most 200 characters, without the secrets of URIs."""
-    text = " ".join(masked_text(explained(error)).split())
+def brief(error: BaseException | str, uri: str = "") -> str:
+    """An error in one line of at most 200 characters, without the secrets of URIs, and of `uri` wherever they stand."""
+    text = " ".join(masked_text(explained(error), uri).split())
     text = _ADVICE.sub(r"; the limit is \1, so write the columns that you need to another file", text)
     return text if len(text) <= 200 else f"{text[:200]}..."
 
@@ -92,7 +92,7 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
         pass
     except Exception as error:  # hf:// may raise any exception
         if "Unrecognized filesystem type" not in str(error):
-            raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
+            raise InputError(f"{shown}: cannot be opened ({brief(error, uri)}).") from None
     scheme = _CHAINED.split(uri)[-1].partition("://")[0].rpartition("::")[2].removeprefix("fsspec+")
     try:
         import fsspec
@@ -104,16 +104,16 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     except ImportError as error:
         needed = _package(scheme)
         install = f"; pip install {needed}" if needed else ""
-        raise InputError(f"{shown}: {scheme}:// needs another package ({_masked_line(error, uri)}){install}") from None
+        raise InputError(f"{shown}: {scheme}:// needs another package ({brief(error, uri)}){install}") from None
     except ValueError as error:
         if "Protocol not known" not in str(error):
-            raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
+            raise InputError(f"{shown}: cannot be opened ({brief(error, uri)}).") from None
         raise InputError(
             f"{shown}: {scheme}:// names no file system that pyarrow or fsspec knows; common ones are s3, gs, abfs, "
             "az, hf, https and file."
         ) from None
     except Exception as error:  # every file system of fsspec may raise any exception
-        raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
+        raise InputError(f"{shown}: cannot be opened ({brief(error, uri)}).") from None
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
@@ -147,9 +147,9 @@ def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
         cause = error.__cause__
         if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404:
             return None
-        return _masked_line(cause, uri)
+        return brief(cause, uri)
     except Exception as error:  # every file system of fsspec may raise any exception
-        return _masked_line(error, uri)
+        return brief(error, uri)
     return None
 
 
@@ -165,11 +165,6 @@ def _package(scheme: str) -> str | None:
         return f"'fsspec[{scheme}]'"
     module = known_implementations.get(scheme, {"class": "fsspec"})["class"].partition(".")[0]
     return None if module == "fsspec" else module.replace("_", "-")
-
-
-def _masked_line(error: BaseException, uri: str) -> str:
-    text = " ".join(masked_text(str(error), uri).split())
-    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _masked(uri: str) -> str:

@@ -12,7 +12,6 @@ What is held grows with the sample, which `recall.LONGEST` and `recall.PARTNERS`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import overlap
 
-from ..data import Pairs, Ragged, numpy_of
+from ..data import Pairs, Ragged
 from ..documents.slices import Slice
 from ..stages.joining import SpooledRows
 from ..stages.recall import (
@@ -34,9 +33,8 @@ from ..stages.recall import (
     sample_of,
     shares_of,
 )
-from ..store.exchange import read_partition
 from .candidates import CROWDED, representatives
-from .columns import load, save
+from .columns import load, rows_of, save
 from .deciding import are_set
 from .layout import RANKS, Layout
 from .naming import REMOVED
@@ -187,11 +185,11 @@ def check(
     in_ranks = Pairs(ranks[true.left], ranks[true.right])
 
     def are_listed() -> np.ndarray:
-        return listed_of(_columns(files, listed, PAIRS), in_ranks, recipe.max_partners)
+        return listed_of(rows_of(files.place, listed, 0, PAIRS.names), in_ranks, recipe.max_partners)
 
     of_keys = answered_keys(files, keys, 0)[1] if keys else None
     is_crowded = np.zeros(len(ranks), bool)
-    for (some,) in _columns(files, crowded, CROWDED):
+    for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
         is_crowded |= np.isin(ranks, some)
     both_crowded = is_crowded[true.left] & is_crowded[true.right]
     with shared.start() as runtime:
@@ -201,16 +199,10 @@ def check(
     return {"sampled": shares_of(in_ranks, found, removed[true.left] | removed[true.right], sample)}
 
 
-def _columns(files: Files, names: list[str], schema: pa.Schema) -> Iterator[Any]:
-    """Some columns of files, a batch at a time."""
-    for batch in read_partition(files.place, names, 0, schema.names):
-        yield tuple(numpy_of(column) for column in batch.columns)
-
-
 def _are_removed(files: Files, ranks: np.ndarray) -> np.ndarray:
     """Which documents were removed; ranks ascend, and few of the bits of all are held at a time."""
     found, first = np.zeros(len(ranks), bool), 0
-    for (words,) in _columns(files, [file_name("decide", 0, "removed")], REMOVED):
+    for (words,) in rows_of(files.place, [file_name("decide", 0, "removed")], 0, REMOVED.names):
         begin, end = np.searchsorted(ranks, [64 * first, 64 * (first + len(words))])
         found[begin:end] = are_set(words, ranks[begin:end] - 64 * first)
         first += len(words)

@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels._gf2 import mix64_all
-
 from ..data import Ragged, arrow, numpy_of
 from ..store.exchange import ExchangeWriter, read_arrays, read_partition
 from ..store.ids import Ids
@@ -103,14 +101,14 @@ def load_column(place: Place, names: list[str], partition: int, column: str, kin
     return pa.concat_arrays([chunk.cast(kind) for chunk in chunks]) if chunks else pa.nulls(0, kind)
 
 
-def name_of(kind: pa.DataType) -> str:
-    """An Arrow type as a word, which tasks can be called with."""
-    return base64.b64encode(pa.schema([("", kind)]).serialize()).decode()
+def schema_of_text(text: str) -> pa.Schema:
+    """Return a schema from its text, which `work.plain` makes."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def type_named(name: str) -> pa.DataType:
-    """The Arrow type that `name_of` named; null of an empty name."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name))).field(0).type if name else pa.null()
+def type_of_text(text: str) -> pa.DataType:
+    """Return a type from its text, which `work.plain` makes."""
+    return schema_of_text(text).field(0).type
 
 
 def storable(column: pa.Array) -> pa.Array:
@@ -191,8 +189,3 @@ def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:
     """The partition of each word by its upper bits, which are uniform: int64."""
     upper = words >> np.uint64(32)
     return ((upper * np.uint64(partitions)) >> np.uint64(32)).astype(np.int64)
-
-
-def mixed(words: np.ndarray) -> np.ndarray:
-    """Words with uniform upper bits: equal ones stay equal."""
-    return mix64_all(words)

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import identical
+from neardup_gpu.kernels._gf2 import mix64_all
 
 from ..data import numpy_of
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..stages.sketching import WORDLESS
 from ..store.exchange import num_rows, read_partition
-from .columns import mixed, rows_of
+from .columns import rows_of
 from .layout import Layout
 from .sizes import Counts, Exchange, Shape
 from .work import WAITING_BESIDE, Files
@@ -118,7 +119,7 @@ def _blocks(
         for high, low, some in rows_of(files.place, [name], files.number, HASHES):
             both = np.stack([high, low], axis=1)
             if parts > 1:  # by bits that the partition did not take
-                mine = mixed(high) % np.uint64(parts) == part
+                mine = mix64_all(high) % np.uint64(parts) == part
                 both, some = both[mine], some[mine]
             held.append((both, of_slice[some], np.full(len(some), slice), some))
             number += len(some)

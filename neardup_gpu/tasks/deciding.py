@@ -19,7 +19,7 @@ import numpy as np
 from neardup_gpu.kernels import components, greedy_stream
 from neardup_gpu.kernels._sort import in_order
 
-from ..data import Ragged, look_up
+from ..data import Ragged, look_up, run_begins
 from ..store.spool import Spool
 
 RankPairs = Iterable[tuple[np.ndarray, np.ndarray]]
@@ -190,8 +190,7 @@ def _contract(joined: Mail | SectionedMail, first: int, number: int) -> tuple[np
 def renumbered(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(distinct ranks, the number of each rank among them): like NumPy's `unique`, which sorts more slowly."""
     words, order = in_order(ranks.view(np.uint64))
-    begins = np.ones(len(words), bool)
-    begins[1:] = words[1:] != words[:-1]
+    begins = run_begins(words)
     numbers = np.cumsum(begins)
     numbers -= 1
     places = np.empty_like(numbers)

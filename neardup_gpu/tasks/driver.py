@@ -21,7 +21,7 @@ from ..documents.formats import reader_of
 from ..documents.kept import united
 from ..documents.passes import place
 from ..documents.references import NamedSets, one_type_of_sets
-from ..documents.rewritten import new_names, of_text, to_text
+from ..documents.rewritten import new_names
 from ..documents.row_ids import stands_for_several
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
@@ -37,7 +37,7 @@ from ..stages.common_shingles import most_documents
 from ..store.exchange import read_partition
 from ..store.places import Place
 from . import candidates, checking, copies, crowds, frequencies, naming, pairs, ranking, results, sketching
-from .columns import load_column, name_of, tables_of, type_named
+from .columns import load_column, schema_of_text, tables_of, type_of_text
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
 from .work import Stage, Work, file_name
@@ -100,11 +100,7 @@ class Job:
 
 def run(job: Job) -> Made:
     """Do all stages, in their order."""
-    told_as, weighed = job.work.told_as, []
-    weighs = job.recipe.method.needs_statistics and job.work.shared.frequencies is None
-    if weighs or job.recipe.ignore_common is not None:
-        with told_as("weigh"):
-            weighed = [weigh(job)]
+    told_as, weighed = job.work.told_as, weigh(job)
     with told_as("sketch"):
         sketched = _sketch(job, weighed)
         check_sketched(job, sketched)
@@ -157,11 +153,19 @@ class Made(NamedTuple):
     checked: Stage | None
 
 
-def weigh(job: Job) -> Stage:
-    """Count document frequencies, which the recipe of all later tasks names."""
+def weigh(job: Job) -> list[Stage]:
+    """Count document frequencies, which the recipe of all later tasks names, if it needs any that are not known."""
+    known = job.work.shared.frequencies is not None or not job.recipe.method.needs_statistics
+    if known and job.recipe.ignore_common is None:
+        return []
+    with job.work.told_as("weigh"):
+        return [_weighed(job)]
+
+
+def _weighed(job: Job) -> Stage:
+    """Count them."""
     work, elements = job.work, [(slice,) for slice in job.slices]
-    covers = [slice.covers for slice in job.slices]
-    counted = work.stage("count", frequencies.count, elements, covers=covers, on_device=True)
+    counted = work.stage("count", frequencies.count, elements, on_device=True)
     recipe, number = job.recipe, counted.total("documents")
     most = 0 if recipe.ignore_common is None else most_documents(recipe, number)
     given = [(counted.names("counts"), most)] * len(job.partitions)
@@ -183,8 +187,7 @@ def _sketch(job: Job, weighed: list[Stage]) -> Stage:
         (slice, number >= job.num_known, bits, counts_in_table(slice.num_bytes, bits), checked)
         for number, slice in enumerate(job.slices)
     ]
-    covers = [slice.covers for slice in job.slices]
-    return job.work.stage("sketch", sketching.sketch, arguments, after=weighed, covers=covers, on_device=True)
+    return job.work.stage("sketch", sketching.sketch, arguments, after=weighed, on_device=True)
 
 
 def _counter_bits(job: Job) -> int:
@@ -225,7 +228,7 @@ def _check_unique(job: Job, sketched: Stage, extents: Sequence[Extent], offsets:
         where = []
         for slice, row in zip(slices, rows, strict=True):
             where.append(_where(job, first + slice, row, extents[first + slice], offsets[first + slice]))
-        own = type_named(sketched.facts[first + slices[0]]["id_type"])
+        own = type_of_text(sketched.facts[first + slices[0]]["id_type"])
         ids = load_column(job.work.place, [file_name("sketch", first + slices[0], "ids")], 0, "id", own)
         raise stands_for_several(what, ids[rows[0]].as_py(), number, where)
 
@@ -342,11 +345,9 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, settl
     return stage("collide", candidates.collide_shingles, given_ranges, after=after, on_device=True)
 
 
-def _answer_requests(
-    job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool
-) -> Stage:
-    """Return the stage in which slices answer requests for documents, with their keys or with their shingles."""
-    stage, after, slices = job.work.stage, [settled[0], asking], job.slices
+def _answer_requests(job: Job, name: str, settled: list[Stage], asking: Stage, *, keys: bool = False) -> Stage:
+    """Return the stage in which slices answer the requests of a stage for shingles, or for keys, of documents."""
+    stage, after, slices, names = job.work.stage, [settled[0], asking], job.slices, asking.names("wanted")
     if keys:
         return stage(name, pairs.keys, [(names,)] * len(slices), after=after)
     return stage(name, pairs.sets, [(names, slice) for slice in slices], after=after, on_device=True)
@@ -357,7 +358,7 @@ def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tup
     arguments = [(found.names("found"), layout)] * len(job.partitions)
     distinct = job.work.stage("pairs", pairs.pairs, arguments, after=[found, *settled])
     keys = not job.recipe.verifies
-    answered = _answer_requests(job, "sets", distinct.names("wanted"), settled, distinct, keys=keys)
+    answered = _answer_requests(job, "sets", settled, distinct, keys=keys)
     names = answered.names("keys" if keys else "sets")
     arguments = [(names, layout)] * len(job.partitions)
     return distinct, job.work.stage("verify", pairs.verify, arguments, after=[distinct, answered], on_device=True)
@@ -367,10 +368,9 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     """The pairs of crowded documents with one another."""
     arguments = [(found.names("crowded"), verified.names("left"), layout)]
     asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled])
-    names = asking.names("wanted")
-    answered = [_answer_requests(job, "crowd-sets", names, settled, asking, keys=False)]
+    answered = [_answer_requests(job, "crowd-sets", settled, asking)]
     if isinstance(job.recipe.method, Sketch):
-        answered.append(_answer_requests(job, "crowd-keys", names, settled, asking, keys=True))
+        answered.append(_answer_requests(job, "crowd-keys", settled, asking, keys=True))
     keys = answered[-1].names("keys")
     given = answered[0].names("sets"), keys, layout, job.max_comparisons
     return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
@@ -412,8 +412,7 @@ def _write(
         (number, job.slices[number], extents[number], offsets[number], ids, layout, each)
         for number, each in zip(mine, how, strict=True)
     ]
-    covers = [job.slices[number].covers for number in mine]
-    written = stage("write", results.write, arguments, after=[named, answered, *settled], covers=covers)
+    written = stage("write", results.write, arguments, after=[named, answered, *settled])
     return listed, tables, written
 
 
@@ -426,11 +425,10 @@ def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
     if not all(extent.are_strings for extent in extents):
         schema = TextFiles.schema
     if job.infers_columns:
-        covers = [slice.covers for slice in mine]
-        found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
-        schemas = (of_text(facts["schema"]) for facts in found.facts)
+        found = job.work.stage("columns", results.columns, [(slice,) for slice in mine])
+        schemas = [schema_of_text(facts["schema"]) for facts in found.facts]
         as_strings = all(facts["as_strings"] for facts in found.facts)
-        found_types = united([each for each in schemas if each is not None], mine[0].covers, as_strings)
+        found_types = united(schemas, mine[0].covers, as_strings)
         schema = nulls_as_strings(found_types)
     kind = job.writing.output_format or ""
     counted = [len(slice.kept_names) for slice in mine]
@@ -440,34 +438,30 @@ def how_written(job: Job, extents: Sequence[Extent]) -> list[results.Written]:
     else:
         names = new_names([name for slice in mine for name in slice.kept_names], kind)
     cuts = list(itertools.accumulate(counted, initial=0))
-    return [results.Written(writing, tuple(names[a:b]), to_text(schema)) for a, b in itertools.pairwise(cuts)]
+    return [results.Written(writing, tuple(names[a:b]), schema) for a, b in itertools.pairwise(cuts)]
 
 
 def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:
     """Check the recall by a sample; returns the stage that says what was found."""
-    copies = settled[-1].names("slices")
-
-    def stage(name: str, function: Any, arguments: list[Any], after: list[Stage], on_device: bool = False) -> Stage:
-        return job.work.stage(name, function, arguments, after=after, on_device=on_device)
-
-    def answered(name: str, asking: Stage, keys: bool = False) -> Stage:
-        return _answer_requests(job, name, asking.names("wanted"), settled, asking, keys=keys)
-
+    stage, copies = job.work.stage, settled[-1].names("slices")
     mine = range(job.num_known, len(job.slices))
-    proposed = stage("draw", checking.draw, [(number, copies, layout, job.num_checked) for number in mine], settled)
+    of_mine = [(number, copies, layout, job.num_checked) for number in mine]
+    proposed = stage("draw", checking.draw, of_mine, after=settled)
     given = proposed.names("drawn"), layout, job.num_checked
-    drawn = stage("drawn", checking.drawn, [given], [proposed, *settled])
-    waiting = answered("drawn-sets", drawn)
-    sampled = stage("sampled", checking.sampled, [(waiting.names("sets"),)], [drawn, waiting], on_device=True)
+    drawn = stage("drawn", checking.drawn, [given], after=[proposed, *settled])
+    waiting = _answer_requests(job, "drawn-sets", settled, drawn)
+    sampled = stage("sampled", checking.sampled, [(waiting.names("sets"),)], after=[drawn, waiting], on_device=True)
     of_slices = [(slice, copies, layout) for slice in job.slices]
-    near = stage("near", checking.near, of_slices, [sampled, *settled], on_device=True)
-    nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], [sampled, near, *settled])
-    waiting = answered("near-sets", nearest)
-    keys = [answered("near-keys", nearest, keys=True)] if isinstance(job.recipe.method, Sketch) else []
+    near = stage("near", checking.near, of_slices, after=[sampled, *settled], on_device=True)
+    nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], after=[sampled, near, *settled])
+    waiting = _answer_requests(job, "near-sets", settled, nearest)
+    keys = []
+    if isinstance(job.recipe.method, Sketch):
+        keys.append(_answer_requests(job, "near-keys", settled, nearest, keys=True))
     crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
     files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
     after = [sampled, nearest, waiting, *keys, found, listed]
-    return stage("check", checking.check, [(*files, listed.names("pairs"), layout)], after, on_device=True)
+    return stage("check", checking.check, [(*files, listed.names("pairs"), layout)], after=after, on_device=True)
 
 
 def extents_in(job: Job, read: Stage) -> list[Extent]:
@@ -500,7 +494,7 @@ def offsets_in(job: Job, extents: list[Extent]) -> list[Offset]:
     return [offset for slices, found in parts for offset in offsets_of(slices, found)]
 
 
-def type_of_ids(job: Job, sketched: Stage) -> str:
+def type_of_ids(job: Job, sketched: Stage) -> pa.DataType:
     """The type of all ids.
 
     Raises
@@ -509,7 +503,7 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
         If those of the input and of the reference set have none in common.
     """
     known, mine = (
-        [pa.array(facts.get("id_span", [None]), type_named(facts["id_type"])) for facts in part if "id_type" in facts]
+        [pa.array(facts.get("id_span", [None]), type_of_text(facts["id_type"])) for facts in part if "id_type" in facts]
         for part in (sketched.facts[: job.num_known], sketched.facts[job.num_known :])
     )
     if not mine:
@@ -518,7 +512,7 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
     ids = _of_one_type(mine)
     if known:
         ids, _ = one_type_of_ids(ids, one_type_of_sets(known) if job.sets else _of_one_type(known))
-    return name_of(ids.type)
+    return ids.type
 
 
 def _of_one_type(ids: list[pa.Array]) -> pa.Array:

@@ -45,7 +45,7 @@ from neardup_gpu.kernels.bitmaps import num_words
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.setjoin import WIDTH_BITS
 
-from ..data import Ragged
+from ..data import Ragged, run_begins, runs_of
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span
@@ -64,6 +64,7 @@ from ..stages.joining import (
 from ..stages.partners import MOST_ASKED
 from .colliding import FoundPairs
 from .columns import SLOT_BITS, partition_of, parts_that_fit
+from .deciding import renumbered
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -365,7 +366,7 @@ def _dealt(words: np.ndarray, number: np.ndarray, row: np.ndarray, range_of: np.
         Joins the words of a bitmap when it is folded.
     """
     order = np.lexsort((range_of, row))
-    starts, counts = _groups(row[order] * (range_of.max(initial=0) + 1) + range_of[order])
+    starts, counts = runs_of(row[order] * (range_of.max(initial=0) + 1) + range_of[order])
     place = np.arange(len(order)) - np.repeat(starts, counts)
     most, begin = number[row[order]], (np.cumsum(number) - number)[row[order]]
     width = np.minimum(most, np.repeat(_power_below(counts), counts))
@@ -380,12 +381,6 @@ def _dealt(words: np.ndarray, number: np.ndarray, row: np.ndarray, range_of: np.
     bits = np.empty_like(found)
     bits[order] = found
     return bits
-
-
-def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each run of equal neighbours begins, and how long it is."""
-    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]]))
-    return starts, np.diff(np.append(starts, len(values)))
 
 
 def _power_below(counts: np.ndarray) -> np.ndarray:
@@ -437,11 +432,11 @@ class Bitmaps(NamedTuple):
         if measure.directed:
             names |= is_long.astype(np.uint64)
         names, order = in_order(names)
-        starts, counts = _groups(names)
+        starts, counts = runs_of(names)
         width = np.minimum(num_words(size[order[starts]], threshold, measure.both_sizes), _power_below(counts))
         ranks = (names[starts] >> np.uint64(1)).astype(np.int64)
         longest = np.lexsort((-width, ranks))
-        longest = longest[_groups(ranks[longest])[0]]
+        longest = longest[run_begins(ranks[longest])]
         starts, width = starts[longest], width[longest]
         begins = np.cumsum(width) - width
         words = bits[order[np.repeat(starts - begins, width) + np.arange(int(width.sum()))]]
@@ -587,12 +582,7 @@ def _indexed(parts: list[Posted], made: Bitmaps | None, join: Joiner) -> tuple[n
     measure, threshold, runtime = join
     posted = _all(parts)
     parts.clear()
-    ordered, order = in_order(posted.rank.astype(np.uint64))
-    begins = np.concatenate([np.ones(min(1, len(ordered)), bool), ordered[1:] != ordered[:-1]])
-    ranks = ordered[begins].astype(np.int64)
-    row = np.empty(len(order), np.int64)
-    row[order] = np.cumsum(begins) - 1
-    del ordered, order, begins
+    ranks, row = renumbered(posted.rank)
     sizes = np.zeros(len(ranks), np.int32)
     sizes[row] = posted.size
     words = row.astype(np.uint64) << np.uint64(PLACE_BITS)

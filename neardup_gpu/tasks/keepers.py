@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup_gpu.kernels import greedy
 
-from ..data import Pairs
+from ..data import Pairs, run_begins
 from ..stages.decisions import resemblance_to
 from ..stages.partners import among_first
 from ..stages.verification import Verified
@@ -119,8 +119,7 @@ def keepers_of(
     )
     order = np.lexsort((places_right, places_left))
     a, b = places_left[order], places_right[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    new = run_begins(a, b)
     pairs, worth = Pairs(a[new], b[new]), resemblance[order[new]]
     kept = ~are_set(removed, ranks)
     here = (ranks >= first) & (ranks < stop)

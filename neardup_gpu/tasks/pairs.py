@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
-from ..data import Pairs, Ragged, look_up, numpy_of
+from ..data import Pairs, Ragged, look_up, numpy_of, runs_of
 from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
@@ -118,8 +118,7 @@ def _often_enough(found: list[np.ndarray], begin: int, number: int) -> tuple[np.
     found.clear()
     packed, order = in_order(pairs.view(np.uint64))
     del pairs
-    begins = np.flatnonzero(np.append(np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]))
-    times = np.diff(np.append(begins, len(packed)))
+    begins, times = runs_of(packed)
     packed = packed[begins[times >= needed[order[begins]]]]
     del order, begins, times, needed
     right, left = (each.astype(np.int64) for each in np.divmod(packed, np.uint64(number)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ..data import added_up
 from ..documents.sources import Sources
 from ..log import log
 from ..results.by_value import lost_most, merged_files
@@ -33,9 +33,6 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     kept, documents = written.total("kept"), [facts["documents"] for facts in made.sketched.facts]
     removed = sum(documents[job.num_known :]) - kept
     mine = made.sketched.facts[job.num_known :]
-    left_out: Counter[str] = Counter()
-    for facts in mine:
-        left_out.update(facts["left_out_records"])
     looked = [facts["looks"] for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts]
     looks = np.array([[0, 0, 0, 0], *looked]).sum(axis=0)
     counts = {
@@ -71,8 +68,8 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
     engine = {"backend": job.work.shared.engine.backend, "device": None, "threads": threads}
-    records = dict(sorted(left_out.items()))
-    counted_all = Counted(counts, _groups(made), limits, records, skipped, sampled, filtered_of(looks))
+    records = sorted(added_up(facts["left_out_records"] for facts in mine).items())
+    counted_all = Counted(counts, _groups(made), limits, dict(records), skipped, sampled, filtered_of(looks))
     known_sizes = None if sources.reference is None else of_reference
     return {
         **table_report(recipe, sources.describe(), engine, counted_all),
@@ -85,12 +82,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
                 else reasons(removed, recipe, sources, of_input, known_sizes)
             ),
         ],
-        "tasks": {
-            "workers": job.work.workers.num_workers,
-            "slices": len(job.slices),
-            "partitions": len(job.partitions),
-            "resumed": job.work.resumed,
-        },
+        "tasks": {**job.about["tasks"], "partitions": len(job.partitions)},
     }
 
 
@@ -101,22 +93,16 @@ def _of_crowd(made: Made, fact: str) -> int:
 
 def _groups(made: Made) -> dict[str, Any]:
     """Return the sizes and kinds of groups, and the largest groups: of equal ones, the first by their kept document."""
-    sizes: Counter[int] = Counter()
-    kinds: Counter[str] = Counter()
+    sizes = added_up(dict(zip(*listed["group_sizes"], strict=True)) for listed in made.listed.facts)
     largest: list[tuple[int, int, Any]] = []
     for listed, tables in zip(made.listed.facts, made.tables.facts, strict=True):
-        sizes.update(dict(zip(*listed["group_sizes"], strict=True)))
-        kinds.update(listed["group_kinds"])
         ranks, members = listed["largest"]
         largest += zip(members, ranks, tables["largest"], strict=True)
     largest.sort(key=lambda group: (-group[0], group[1]))
-    deciding: Counter[str] = Counter()
     told = [facts["decided_by"] for facts in made.written.facts if "decided_by" in facts]
-    for each in told:
-        deciding.update(each)
     return {
-        **({"decided_by": dict(deciding)} if told else {}),
-        "group_sizes": [[size, sizes[size]] for size in sorted(sizes)],
-        "group_kinds": dict(kinds),
+        **({"decided_by": added_up(told)} if told else {}),
+        "group_sizes": [[size, number] for size, number in sorted(sizes.items())],
+        "group_kinds": added_up(listed["group_kinds"] for listed in made.listed.facts),
         "largest_groups": [{"id": id, "size": size} for size, _, id in largest[:LARGEST]],
     }

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import arrow, numpy_of
+from ..data import arrow, numpy_of, run_begins
 from ..documents.edits import Edits
 from ..documents.references import NamedSets
-from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
+from ..documents.rewritten import holds_strings, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
 from ..methods.contract import Sketch
@@ -53,7 +53,7 @@ from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from . import unit_results
-from .columns import load, load_column, save, schema_of, storable, type_named
+from .columns import load, load_column, save, schema_of, storable
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import COPY, FATES, GROUPED, NEAR, OF_KEEPER
@@ -105,8 +105,7 @@ def listed(
     resemblance = np.concatenate([found["resemblance"], np.ones(int(mine.sum()))])
     order = np.lexsort((right, left))
     left, right, resemblance = left[order], right[order], resemblance[order]
-    new = np.ones(len(left), bool)
-    new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    new = run_begins(left, right)
     left, right = left[new], right[new]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
     removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)
@@ -141,19 +140,19 @@ class Written:
     writing : Writing
     names : tuple of str
         The files of its parts, where they are written in another format.
-    schema : str or None
-        The columns of all slices, see `rewritten.to_text`; None where each file has its own.
+    schema : pyarrow.Schema or None
+        The columns of all slices; None where each file has its own.
     """
 
     writing: Writing
     names: tuple[str, ...] = ()
-    schema: str | None = None
+    schema: pa.Schema | None = None
 
 
 def columns(files: Files, slice: Slice) -> dict[str, Any]:
     """Find all columns of a slice and their types, where these are inferred."""
     readers = slice.open()._readers
-    return {"schema": to_text(united_of(readers, slice.covers)), "as_strings": holds_strings(readers[0])}
+    return {"schema": united_of(readers, slice.covers), "as_strings": holds_strings(readers[0])}
 
 
 def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> None:
@@ -168,7 +167,7 @@ def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> No
 
 
 def ids(
-    files: Files, slice: Slice, offset: Offset, names: list[str], claims: list[str], kind: str, layout: Layout
+    files: Files, slice: Slice, offset: Offset, names: list[str], claims: list[str], kind: pa.DataType, layout: Layout
 ) -> None:
     """Answer the requests for ids of a slice, with hashes of words and texts, and with keys if tables show them.
 
@@ -178,8 +177,8 @@ def ids(
         The files of the requests.
     claims : list of str
         The files of what units tell their sources, if they are parts of documents.
-    kind : str
-        The type of ids, see `columns.name_of`.
+    kind : pyarrow.DataType
+        The type of ids.
     """
     rows, ranks, who = read_requests(files, names)
     own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number, layout), rows
@@ -193,11 +192,11 @@ def ids(
         writer.add(who, columns)
 
 
-def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -> pa.Array:
+def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: pa.DataType) -> pa.Array:
     """The ids of all documents of a slice."""
     names = [file_name("sketch", number, "ids")]
-    own = pa.int64() if slice.ids_are_rows else type_named(kind)
-    return offset.ids(load_column(files.place, names, 0, "id", own), slice).cast(type_named(kind))
+    own = pa.int64() if slice.ids_are_rows else kind
+    return offset.ids(load_column(files.place, names, 0, "id", own), slice).cast(kind)
 
 
 def told_of(files: Files, number: int, layout: Layout) -> dict[str, np.ndarray]:
@@ -260,14 +259,14 @@ class AnsweredIds(NamedTuple):
 
     names : list of str
         Their files.
-    kind : str
-        The type of ids, see `columns.name_of`.
+    kind : pyarrow.DataType
+        The type of ids.
     against : NamedSets or None
         The reference sets, by the numbers of their units; None if there are none.
     """
 
     names: list[str]
-    kind: str
+    kind: pa.DataType
     against: NamedSets | None
 
 
@@ -298,8 +297,8 @@ def tables(files: Files, answered: AnsweredIds, largest: list[int], layout: Layo
         left, right = (answers.told("distinct", ranks) if len(ranks) else ranks for ranks in (a, b))
         shared = num_shared(resemblance, left, right, a < layout.num_known, recipe)
     found_pairs = PairColumns(
-        id_a=answers.ids(a, type_named(kind)),
-        id_b=answers.ids(b, type_named(kind)),
+        id_a=answers.ids(a, kind),
+        id_b=answers.ids(b, kind),
         kinds=kinds,
         resemblance=resemblance,
         told=_pair_columns(answers, recipe, a, b),
@@ -313,7 +312,7 @@ def tables(files: Files, answered: AnsweredIds, largest: list[int], layout: Layo
         shared=shared,
     )
     written = _write_part(files, PAIRS, pairs_table(found_pairs, recipe))
-    largest = answers.ids(np.array(largest, np.int64), type_named(kind))
+    largest = answers.ids(np.array(largest, np.int64), kind)
     return {"files": [written], "largest": [as_json(id) for id in largest]}
 
 
@@ -533,7 +532,7 @@ def write_kept_rows(files: Files, slice: Slice, extent: Extent, edits: Edits, ho
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
         options: dict[str, Any] = {}
         if how.writing.rewrites:
-            options = {"schema": of_text(how.schema), "names": list(how.names), "prefix": f"part-{files.number:05}"}
+            options = {"schema": how.schema, "names": list(how.names), "prefix": f"part-{files.number:05}"}
         write_kept(slice.open(extent), Path(folder, KEPT), edits, how.writing, **options)
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]

@@ -47,7 +47,7 @@ from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, run, skipped_rows
 from .reporting import report_of
 from .sketching import tokens_of_documents
-from .work import Shared, Stage, Work
+from .work import Shared, Stage, Work, plain
 from .workers import Workers
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ def working(
         begun = _begun(place)
         most = _slice_bytes(workers, begun, documents)
         known = _divided_sets(sources.reference, place, most)
-        slices = [each for own in known.values() for each in own] + _divided(documents, place.child(STORED[0]), most)
+        slices = [each for own in known.values() for each in own] + _divided(documents, place, STORED[0], most)
         number = sum(map(len, known.values()))
         text_bytes = sum(slice.num_bytes for slice in slices)
         usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
@@ -230,7 +230,7 @@ def _divided_sets(
         return {}
     sets = reference.sets if isinstance(reference, ReferenceSets) else {"": reference}
     where = zip(sets.items(), _stored_sets(sets), strict=True)
-    return {name: _divided(each, place.child(folder), slice_bytes) for (name, each), folder in where}
+    return {name: _divided(each, place, folder, slice_bytes) for (name, each), folder in where}
 
 
 def _stored_sets(sets: Iterable[str]) -> list[str]:
@@ -238,10 +238,10 @@ def _stored_sets(sets: Iterable[str]) -> list[str]:
     return [STORED[1] if number == 0 else f"{STORED[1]}-{number}" for number, _ in enumerate(sets)]
 
 
-def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
-    """The slices of documents; what is in memory is written to a place first."""
+def _divided(documents: Documents, place: Place, folder: str, slice_bytes: int) -> list[Slice]:
+    """The slices of documents; what is in memory is written to a folder of a place first."""
     in_memory = documents.format == "memory"
-    slices = stored(documents, place.uri, slice_bytes) if in_memory else slices_of(documents, slice_bytes)
+    slices = stored(documents, place, folder, slice_bytes) if in_memory else slices_of(documents, slice_bytes)
     return with_repeats(slices, documents)
 
 
@@ -341,8 +341,8 @@ def _identify(
     """
     digests = {
         "recipe": [shared.recipe.describe(), versions()],
-        "input": [slice.to_json() for slice in slices[known:]],
-        "reference set": [slice.to_json() for slice in slices[:known]],
+        "input": plain(slices[known:]),
+        "reference set": plain(slices[:known]),
     }
     facts = {
         "version": f"{__version__}, definitions {DEFINITIONS}",

@@ -12,8 +12,6 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arguments import Arguments
-from ..data import Ragged, arrow
+from ..data import Ragged, added_up, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
@@ -34,7 +32,7 @@ from ..stages.sketching import Sketcher
 from ..store.artefacts import SKETCHES
 from ..store.exchange import ExchangeWriter, read_partition
 from . import frequencies
-from .columns import lists_of, name_of
+from .columns import lists_of
 from .driver import Job, check_sketched, extent_in, offsets_in, skipped_rows, type_of_ids, weigh
 from .results import ids_of
 from .running import move_files, working
@@ -83,17 +81,17 @@ def _schema_of(recipe: Recipe) -> pa.Schema:
 
 
 def write(
-    files: Files, first: int, slices: Sequence[Slice], offsets: Sequence[Offset], kind: str, shard_bytes: int | None
+    files: Files, first: int, slices: list[Slice], offsets: list[Offset], kind: pa.DataType, most_bytes: int | None
 ) -> dict[str, Any]:
     """Write the sketches of consecutive slices, from number `first` on."""
     recipe, result = files.shared.recipe, Path(files.shared.result)
     schema = _schema_of(recipe)
     empty = pa.RecordBatch.from_pylist([], schema=schema)
-    middle = "" if shard_bytes is None else f"-{files.number:05}"
+    middle = "" if most_bytes is None else f"-{files.number:05}"
     (result / SKETCHES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=result, prefix=".part-") as folder:
         paths = (Path(folder, f"part{middle}-{number:05}.parquet") for number in itertools.count())
-        with SketchFiles(paths, shard_bytes) as out:
+        with SketchFiles(paths, most_bytes) as out:
             for number, (slice, offset) in enumerate(zip(slices, offsets, strict=True), first):
                 ids, row = ids_of(files, number, slice, offset, kind), 0
                 units: dict[str, np.ndarray] = {}
@@ -122,17 +120,14 @@ class SketchStages(NamedTuple):
 
 def run(job: Job, shard_bytes: int | None) -> SketchStages:
     """Do all stages, in their order."""
-    told_as, weighed = job.work.told_as, []
-    if job.recipe.method.needs_statistics and job.work.shared.frequencies is None:
-        with told_as("weigh"):
-            weighed = [weigh(job)]
+    told_as, weighed = job.work.told_as, weigh(job)
     with told_as("sketch"):
-        arguments, covers = [(slice,) for slice in job.slices], [slice.covers for slice in job.slices]
-        sketched = job.work.stage("sketch", sketch, arguments, after=weighed, covers=covers, on_device=True)
+        arguments = [(slice,) for slice in job.slices]
+        sketched = job.work.stage("sketch", sketch, arguments, after=weighed, on_device=True)
         check_sketched(job, sketched)
     with told_as("write"):
         offsets = offsets_in(job, [extent_in(facts) for facts in sketched.facts])
-        kind = type_of_ids(job, sketched) if sketched.total("documents") else name_of(pa.int64())
+        kind = type_of_ids(job, sketched) if sketched.total("documents") else pa.int64()
         given: list[tuple[Any, ...]] = [(0, job.slices, offsets, kind, None)]
         if shard_bytes is not None:
             both = enumerate(zip(job.slices, offsets, strict=True))
@@ -164,9 +159,7 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
         counts |= sources.documents._repeated_counts
         if recipe.unit.divides:
             counts["units"] = made.sketched.total("units")
-        left_out: Counter[str] = Counter()
-        for facts in made.sketched.facts:
-            left_out.update(facts["left_out_records"])
+        left_out = sorted(added_up(facts["left_out_records"] for facts in made.sketched.facts).items())
         backend = work.shared.engine.backend
         about = {"backend": backend, "device": None, "timings": clock.seconds, **job.about}
-        return reported(arguments, work.shared.recipe, places, counts, dict(sorted(left_out.items())), skipped, about)
+        return reported(arguments, work.shared.recipe, places, counts, dict(left_out), skipped, about)

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels.rarity import SHARED_BITS
 
 from ..data import Ragged, arrow
@@ -55,8 +56,6 @@ from ..store.spool import host
 from .columns import (
     lists_of,
     load,
-    mixed,
-    name_of,
     partition_of,
     ragged_of,
     ranges_of,
@@ -68,7 +67,7 @@ from .columns import (
 )
 from .joining import Counter, slots
 from .sizes import Counts, Exchange, Shape
-from .work import Files, file_name, plain
+from .work import Files, file_name
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 UNITS = pa.schema([(name, pa.from_numpy_dtype(values.dtype)) for name, values in NO_PLACES._asdict().items()])
@@ -230,11 +229,11 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
         _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         save_tables(files, "skipped", [documents.skipped])
-    facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    facts: dict[str, Any] = {"id_type": sketched.ids.type} if len(sketched.ids) else {}
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "left_out_records")}
-    return {**facts, "units": len(sketched.num_tokens), "extent": plain(extent_of(documents))}
+    return {**facts, "units": len(sketched.num_tokens), "extent": extent_of(documents)}
 
 
 def places_of_units(files: Files, number: int) -> Places:
@@ -273,7 +272,7 @@ def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -
     """Write one or two words of each row, in the partition that the upper bits of the mixed first word name."""
     low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
     with files.exchange(what, HASHES, files.shared.partitions) as writer:
-        partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
+        partition = partition_of(mix64_all(words[:, 0]), files.shared.partitions)
         writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
 
 

@@ -12,6 +12,7 @@ of the work folder the checksums, that are recorded.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import hashlib
@@ -29,6 +30,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._cached import cached_property
 
+from ..documents.slices import Slice
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.settings import Engine
@@ -222,7 +224,7 @@ def perform(
     begin = time.perf_counter()
     files = shared.files(stage, number)
     try:
-        facts = function(files, *arguments) or {}
+        facts = plain(function(files, *arguments) or {})
     except OSError as error:
         if isinstance(error, NeardupError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
@@ -315,7 +317,7 @@ class Work:
         after : list of Stage
             The stages whose files it reads.
         covers : list of str, optional
-            What each task is of, for messages; its part of the stage unless given.
+            What each task is of, for messages; unless given, the slice among its arguments or its part of the stage.
         on_device : bool
             Whether tasks should run where a GPU is, if there are any; the others compute on the CPU.
         """
@@ -324,7 +326,8 @@ class Work:
         digests = [_digest([self.identity, name, number, plain(each), before]) for number, each in enumerate(arguments)]
         for number, each in enumerate(arguments):
             call = shared, name, number, digests[number], function, each
-            covered = f"part {number + 1} of {len(arguments)}" if covers is None else covers[number]
+            known = (one.covers for one in each if isinstance(one, Slice)) if covers is None else iter([covers[number]])
+            covered = next(known, f"part {number + 1} of {len(arguments)}")
             self._tasks[name, number] = Task(name, number, perform, call, covered, on_device)
         records = [self._found(name, number, digest) for number, digest in enumerate(digests)]
         self.resumed += sum(record is not None for record in records)
@@ -406,9 +409,13 @@ def _record_name(stage: str, number: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it, for digests."""
+    """A value as JSON holds it, for digests and for records."""
     if hasattr(value, "to_json"):
         return plain(value.to_json())
+    if isinstance(value, pa.DataType):
+        return plain(pa.schema([("", value)]))
+    if isinstance(value, pa.Schema):
+        return base64.b64encode(value.serialize()).decode()
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, (list, tuple)):

@@ -88,7 +88,8 @@ def test_a_reference_set(tmp_path):
 
 
 def test_no_block_comes_here(tmp_path, monkeypatch):
-    monkeypatch.setattr(RayDataset, "stream", lambda self: pa.RecordBatchReader.from_batches(self.schema, _refused()))
+    of_batches = pa.RecordBatchReader.from_batches
+    monkeypatch.setattr(RayDataset, "to_reader", lambda self: of_batches(self.schema, _refused()))
     report = in_tasks(tmp_path / "out", dataset(), slice_bytes=800, **OPTIONS)
     assert report["tasks"]["slices"] > 7 and report["counts"]["documents"] == len(TABLE)
 
