@@ -12,7 +12,7 @@ import numpy as np
 from ._cpu import shares
 from ._gf2 import mix64
 from ._launch import bounds_of, cuda, fetch_offsets, kernel, namespace, on_device
-from ._ragged import by_rows, longest_row, sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import firsts_of, keep, order_of
 from .gather import copied
 
@@ -34,9 +34,7 @@ def reference(values, offsets):
     counts : array of int64, shape (m,)
     """
     rows = [Counter(values[start:stop].tolist()) for start, stop in pairwise(offsets)]
-    new_offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    distinct = np.array([x for row in rows for x in row], np.uint64)
-    return distinct, new_offsets, np.array([n for row in rows for n in row.values()], np.int64)
+    return *of_rows(rows, np.uint64), np.array([n for row in rows for n in row.values()], np.int64)
 
 
 @by_rows("uint64[::1], int64[::1], uint64[::1], int64[::1], int64[::1]")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._cpu import large, shares
 from ._launch import array_module, cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of
-from ._ragged import by_rows, sums_before
+from ._ragged import by_rows, of_rows, sums_before
 
 
 def reference(values, offsets, rows):
@@ -28,8 +28,7 @@ def reference(values, offsets, rows):
     offsets : array of int64, shape (rows + 1,)
         From 0 on.
     """
-    found = [values[offsets[row] : offsets[row + 1]].tolist() for row in rows]
-    return np.array([x for row in found for x in row], np.uint64), np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return of_rows([values[offsets[row] : offsets[row + 1]].tolist() for row in rows], np.uint64)
 
 
 @by_rows(

@@ -152,11 +152,11 @@ def _find_pairs(begin, end, values, offsets, keys, first_holder, holders, least,
 
 def cpu(values, offsets, keys, first_holder, holders, least, bounds):
     """As `reference`; documents in parallel, and those that have pairs once more, to write them."""
-    ends = np.zeros(len(offsets), np.int64)
+    runs, ends = shares(offsets, 2), np.zeros(len(offsets), np.int64)
 
     def found(size):
         out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        _find_pairs(shares(offsets, 2), values, offsets, keys, first_holder, holders, least, bounds, ends, out)
+        _find_pairs(runs, values, offsets, keys, first_holder, holders, least, bounds, ends, out)
         return out
 
     nothing = found(0)

@@ -19,7 +19,7 @@ import numpy as np
 from . import gather
 from ._cpu import jit, parallel, shares
 from ._launch import namespace
-from ._ragged import by_rows, longest_row, sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import in_parts, order_of, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
@@ -60,13 +60,9 @@ def reference(shingles, entries, num_rows):
     for number, run in enumerate(runs):
         for entry in run:
             places[entry % 2**63 // 2**31].append(number * 2**31 + entry % 2**31)
-    return (
-        np.array([entry for run in runs for entry in run], np.uint64),
-        np.cumsum([0, *map(len, runs)], dtype=np.int64),
-        np.array([sum(map(len, runs[:i])) + sum(e < 2**63 for e in run) for i, run in enumerate(runs)], np.int64),
-        np.array([place for row in places for place in row], np.uint64),
-        np.cumsum([0, *map(len, places)], dtype=np.int64),
-    )
+    entries, starts = of_rows(runs, np.uint64)
+    splits = [start + sum(e < 2**63 for e in run) for start, run in zip(starts.tolist(), runs, strict=False)]
+    return entries, starts, np.array(splits, np.int64), *of_rows(places, np.uint64)
 
 
 @jit()

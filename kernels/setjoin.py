@@ -35,7 +35,7 @@ import numpy as np
 from ._bits import count_bits
 from ._cpu import jit, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
-from ._ragged import by_rows, sums_before
+from ._ragged import by_rows, of_rows, sums_before
 from ._search import lower_bound
 from .bitmaps import MOST_WORDS
 from .gather import copied
@@ -153,11 +153,7 @@ def reference(
                     best = sorted([*best, other])[:most]
         found.append(best)
         looked_at.append(looks)
-    return (
-        np.array([other for best in found for other in best], np.int64),
-        np.cumsum([0, *map(len, found)], dtype=np.int64),
-        np.array(looked_at, np.int64).reshape(-1, 4),
-    )
+    return *of_rows(found, np.int64), np.array(looked_at, np.int64).reshape(-1, 4)
 
 
 @jit()

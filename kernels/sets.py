@@ -10,7 +10,7 @@ import numpy as np
 
 from ._cpu import jit, shares
 from ._launch import bounds_of, fetch_offsets, namespace, on_device
-from ._ragged import by_rows, longest_row, sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import keep_in_order, order_of
 from .gather import copied
 
@@ -29,9 +29,7 @@ def reference(values, offsets):
     offsets : array of int64, shape (rows + 1,)
         From 0 to m. Empty rows stay empty.
     """
-    rows = [sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)]
-    sizes = [len(row) for row in rows]
-    return np.array([x for row in rows for x in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
+    return of_rows([sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)], np.uint64)
 
 
 @jit()

@@ -15,7 +15,7 @@ from . import sequences
 from ._cpu import jit, shares
 from ._gf2 import advance, extend, kept_weights, prepare, rabin_words
 from ._launch import cuda, kernel, know, namespace, on_device, row_of, to_host
-from ._ragged import by_rows
+from ._ragged import by_rows, sums_before
 from ._utf8 import load_word
 
 
@@ -114,8 +114,7 @@ def _lay_out(text, offsets, firsts, words):
 def gpu(text, offsets, poly):
     """As `reference`; the words of all rows are laid out in parallel, then fingerprinted by `sequences`."""
     xp = namespace()
-    on_host = np.zeros(len(offsets), np.int64)
-    np.cumsum((np.diff(to_host(offsets)) + 15) // 8, out=on_host[1:])  # a word for the number of bytes, too
+    on_host = sums_before((np.diff(to_host(offsets)) + 15) // 8)  # a word for the number of bytes, too
     text, offsets = on_device(text), on_device(offsets)
     firsts, words = xp.zeros(len(offsets), np.int64), xp.empty(int(on_host[-1]), np.uint64)
     xp.cumsum((offsets[1:] - offsets[:-1] + 15) // 8, out=firsts[1:])
