@@ -10,7 +10,7 @@ import numpy as np
 from ._cpu import jit, parallel, shares
 from ._gf2 import advance, prepare
 from ._launch import cuda, fetch_numbers, kernel, row_of
-from ._ragged import sums_before
+from ._ragged import by_rows, longest_row, sums_before
 from ._sort import firsts_of, in_parts, order_of, sort_part
 
 PAIRS_AT_ONCE = 1 << 26
@@ -42,16 +42,13 @@ def keys_of_tables(features, r, poly):
         yield keys_of(features, rows, np.array(subset, np.int64), number, np.uint64(poly))
 
 
-@parallel("uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, int64")
-def _sort_shares(begin, end, keys, rows, ends, bounds, shift, bits):
+@by_rows("uint64[::1], uint32[::1], int64[::1], uint64, int64")
+def _sort_parts(begin, end, keys, rows, ends, shift, bits):
     """Sort each part, with runs of parts in parallel; see `in_parts`."""
-    for share in range(begin, end):
-        largest = 0
-        for part in range(bounds[share], bounds[share + 1]):
-            largest = max(largest, ends[part + 1] - ends[part])
-        room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint32)
-        for part in range(bounds[share], bounds[share + 1]):
-            sort_part(keys[ends[part] : ends[part + 1]], rows[ends[part] : ends[part + 1]], shift, room)
+    largest = longest_row(ends, begin, end)
+    room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint32)
+    for part in range(begin, end):
+        sort_part(keys[ends[part] : ends[part + 1]], rows[ends[part] : ends[part + 1]], shift, room)
 
 
 def sort_by_key(keys, rows):
@@ -64,9 +61,30 @@ def sort_by_key(keys, rows):
         Where runs of about equal length begin; no run divides a bucket.
     """
     keys, rows, ends, shift, bits = in_parts(keys, rows)
-    bounds = shares(ends, 64)
-    _sort_shares(len(bounds) - 1, keys, rows, ends, bounds, shift, bits)
-    return keys, rows, ends[bounds]
+    _sort_parts(shares(ends, 64), keys, rows, ends, shift, bits)
+    return keys, rows, ends[shares(ends, 64)]
+
+
+def pairs_of_buckets(buckets, bucket_limit, bucket_probe, num_rows):
+    """Return the pairs that some lists of rows compare, straight from the definition, and what they leave out.
+
+    Returns
+    -------
+    pairs : list of tuple
+        (left, right), bucket by bucket.
+    num_large, num_uncompared, crowded
+        As the kernel `pairtables` returns them.
+    """
+    pairs, num_large, num_uncompared, crowded = [], 0, 0, np.zeros(num_rows, bool)
+    for bucket in buckets:
+        numbered = list(combinations(enumerate(bucket), 2))
+        compared = [(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit]
+        pairs += compared
+        num_uncompared += len(numbered) - len(compared)
+        if len(bucket) > bucket_limit:
+            num_large += 1
+            crowded[bucket] = True
+    return pairs, num_large, num_uncompared, crowded
 
 
 @jit()
@@ -125,9 +143,9 @@ def bucket_pairs(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded):
 
     Runs of buckets, as `sort_by_key` gives them, in parallel.
     """
-    counts, starts = np.empty((len(bounds) - 1, 3), np.int64), np.zeros(len(bounds), np.int64)
+    counts = np.empty((len(bounds) - 1, 3), np.int64)
     _count_buckets(len(bounds) - 1, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts)
-    np.cumsum(counts[:, 0], out=starts[1:])
+    starts = sums_before(counts[:, 0])
     packed = np.empty(starts[-1], np.uint64)
     _write_buckets(len(bounds) - 1, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed)
     return packed, int(counts[:, 1].sum()), int(counts[:, 2].sum())

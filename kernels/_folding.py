@@ -5,7 +5,9 @@ What becomes of a code point, and in which order marks come, `tokens` defines; `
 
 import numpy as np
 
-from ._cpu import jit, parallel
+from . import _unicode_table
+from ._cpu import jit
+from ._ragged import by_rows
 from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import beyond_mask, copy_block, count_words, decode, is_ascii, is_word, sequence_bits
 from ._vectors import population, trailing_zeros
@@ -157,12 +159,11 @@ def _folded_bytes(text, start, stop, widest):
     return room + 3 * _INVALID_ROOM * population(continued)
 
 
-@parallel("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1]")
-def _measure_folded(begin, end, text, offsets, bounds, widest, ends):
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if not is_ascii(text, offsets[d], offsets[d + 1]):
-                ends[d] = _folded_bytes(text, offsets[d], offsets[d + 1], widest)
+@by_rows("uint8[::1], int64[::1], uint8[::1], int64[::1]")
+def _measure_folded(begin, end, text, offsets, widest, ends):
+    for d in range(begin, end):
+        if not is_ascii(text, offsets[d], offsets[d + 1]):
+            ends[d] = _folded_bytes(text, offsets[d], offsets[d + 1], widest)
 
 
 def place_folded(text, offsets, bounds, widest):
@@ -176,39 +177,49 @@ def place_folded(text, offsets, bounds, widest):
         -1 for documents that are ASCII.
     """
     begins, ends = np.zeros(len(offsets), np.int64), np.full(len(offsets) - 1, -1, np.int64)
-    _measure_folded(len(bounds) - 1, text, offsets, bounds, widest, ends)
+    _measure_folded(bounds, text, offsets, widest, ends)
     np.cumsum(np.maximum(ends, 0), out=begins[1:])
     return begins, ends
 
 
-@parallel(
-    "uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint16[::1], uint16[:, ::1], "
-    "uint32[::1], uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]"
+@by_rows(
+    "uint8[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint16[::1], uint16[:, ::1], uint32[::1], "
+    "uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]"
 )
 def _fold_documents(
-    begin, end, text, offsets, bounds, begins, ends, folded,
+    begin, end, text, offsets, begins, ends, folded,
     page, sequence, starts, combining, kinds, spelled, spelling, counts, invalid,
 ):  # fmt: skip
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if ends[d] < 0:
-                counts[d] = count_words(text, offsets[d], offsets[d + 1])
-            else:
-                ends[d], num_invalid, num_borders = _fold(
-                    text, offsets[d], offsets[d + 1], folded, begins[d],
-                    page, sequence, starts, combining, kinds, spelled, spelling,
-                )  # fmt: skip
-                invalid[part] += num_invalid
-                counts[d] = count_words(folded, begins[d], ends[d])
-                if counts[d] == num_borders:  # no token but borders
-                    counts[d], ends[d] = 0, begins[d]
+    for d in range(begin, end):
+        if ends[d] < 0:
+            counts[d] = count_words(text, offsets[d], offsets[d + 1])
+        else:
+            ends[d], num_invalid, num_borders = _fold(
+                text, offsets[d], offsets[d + 1], folded, begins[d],
+                page, sequence, starts, combining, kinds, spelled, spelling,
+            )  # fmt: skip
+            invalid[d] = num_invalid
+            counts[d] = count_words(folded, begins[d], ends[d])
+            if counts[d] == num_borders:  # no token but borders
+                counts[d], ends[d] = 0, begins[d]
 
 
-def fold_documents(text, offsets, bounds, begins, ends, folded, *table):
-    """Count tokens; documents that are not ASCII are folded first, from `begins` on, and `ends` says then to where.
+def fold_documents(text, offsets, bounds):
+    """Count tokens; documents that are not ASCII are folded first. `bounds` are of runs of documents; see `shares`.
 
-    Returns the number of tokens of each document, 0 if it is of borders alone, and the number of invalid bytes.
+    Returns
+    -------
+    folded : array of uint8
+    begins, ends : arrays of int64, shape (documents + 1,) and (documents,)
+        Document d is folded[begins[d]:ends[d]]. If it is ASCII, it is not folded, and its end is -1.
+    counts : array of int64, shape (documents,)
+        Tokens, 0 if a document is of borders alone.
+    invalid : int
+        The number of bytes that are not UTF-8.
     """
-    counts, invalid = np.zeros(len(offsets) - 1, np.int64), np.zeros(len(bounds) - 1, np.int64)
-    _fold_documents(len(bounds) - 1, text, offsets, bounds, begins, ends, folded, *table, counts, invalid)
-    return counts, invalid.sum()
+    widest, *table = _unicode_table.load()
+    begins, ends = place_folded(text, offsets, bounds, widest)
+    folded = np.empty(begins[-1], np.uint8)  # as `rarity` says of huge pages
+    counts, invalid = np.zeros((2, len(offsets) - 1), np.int64)
+    _fold_documents(bounds, text, offsets, begins, ends, folded, *table, counts, invalid)
+    return folded, begins, ends, counts, int(invalid.sum())

@@ -11,7 +11,8 @@ import contextlib
 import numpy as np
 
 from ._cpu import alone, is_alone, jit, num_threads, parallel
-from ._table_search import array_at, better_guess, bytes_at, first_guess, first_row, near, run_end
+from ._search import lower_bound
+from ._table_search import array_at, better_guess, bytes_at, first_guess, near, run_end
 from ._tables import sorted_tables
 
 FEW = 64
@@ -91,8 +92,8 @@ def _find_runs(keys, rows, table, query_keys, numbers, dense, first, stop, guess
                     (word + start) >> np.int64(1), (word + stops - np.int64(1)) >> np.int64(1), sound_rows, wanted_rows
                 )
         if stops > start:
-            low = first_row(rows, table, start, stops, first[query])
-            high = first_row(rows, table, low, stops, stop[query])
+            low = lower_bound(rows[table], start, stops, first[query])
+            high = lower_bound(rows[table], low, stops, stop[query])
             if low < high:
                 runs[size, 0], runs[size, 1], runs[size, 2], runs[size, 3] = query, table, low, high
                 size += np.int64(1)
@@ -115,6 +116,14 @@ def _find_all_runs(lower, upper, keys, rows, query_keys, numbers, num_keys, firs
         sizes[table, piece] = (
             _find_runs(keys, rows, table, some, theirs, dense, first, stop, nothing, sound, wanted, runs, size) - size
         )
+
+
+@jit()
+def _sum_up(numbers):
+    """Put the sum of the numbers before each in its place."""
+    before = np.int64(0)
+    for i in range(len(numbers)):
+        before, numbers[i] = before + numbers[i], before
 
 
 @jit("int64[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1]")
@@ -140,9 +149,7 @@ def _by_query(runs, sizes, num_keys, width, ends):
                         )
                         ends[query] += 1
         if place == 0:
-            before = np.int64(0)
-            for query in range(len(ends)):
-                before, ends[query] = before + ends[query], before
+            _sum_up(ends)
     return grouped
 
 
@@ -464,9 +471,7 @@ def write_earlier_runs(keys, rows, number, ends):
                     runs[ends[row], 0], runs[ends[row], 1], runs[ends[row], 2] = table, start, place
                 ends[row] += 1
         if step == 0:
-            before = np.int64(0)
-            for row in range(len(ends)):
-                before, ends[row] = before + ends[row], before
+            _sum_up(ends)
     return runs
 
 
@@ -480,7 +485,7 @@ def runs_of_rows(rows, runs, ends, wanted, first):
     for query in range(len(wanted)):
         row = wanted[query]
         for run in range(ends[row - 1] if row > 0 else np.int64(0), ends[row]):
-            low = first_row(rows, runs[run, 0], runs[run, 1], runs[run, 2], first[query])
+            low = lower_bound(rows[runs[run, 0]], runs[run, 1], runs[run, 2], first[query])
             if low < runs[run, 2]:
                 found[size, 0], found[size, 1], found[size, 2] = runs[run, 0], low, runs[run, 2]
                 size += np.int64(1)

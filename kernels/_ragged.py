@@ -1,8 +1,13 @@
-"""Rows of a ragged array: where they begin, the longest of some, and rows of bytes copied together."""
+"""Rows of a ragged array: where they begin, runs of them for threads, the longest of some, and rows of bytes copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ._cpu import jit
+from ._cpu import Parallel, jit
 from ._launch import array_module
 from ._vectors import copy_bytes
 
@@ -16,6 +21,43 @@ def sums_before(values):
     sums = xp.zeros(len(values) + 1, np.int64)
     sums[1:] = xp.cumsum(values)
     return sums
+
+
+def of_rows(rows, dtype):
+    """Return rows that are given one by one as one array, and where they begin: int64, shape (rows + 1,)."""
+    return np.array([value for row in rows for value in row], dtype), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+
+
+class RowFunction(Parallel):
+    """A function of a range of rows, called with the bounds of runs of rows, which threads take; see `shares`."""
+
+    def __call__(self, bounds: Any, *arguments: Any) -> None:
+        super().__call__(len(bounds) - 1, bounds.tolist(), *arguments)
+
+    def entry(self, arguments: tuple[Any, ...]) -> Callable:
+        """Return the code for the types of the arguments, as a function of runs, whose bounds are the first of them."""
+        run = super().entry(arguments[1:])
+        return lambda begin, end, bounds, *others: run(bounds[begin], bounds[end], *others)
+
+
+def by_rows(*signatures: str, is_wide: bool = False) -> Callable[[Callable], RowFunction]:
+    """Return a decorator that makes a `RowFunction`."""
+    return lambda function: RowFunction(function, signatures, is_wide, least=1)
+
+
+def counted_and_written(find, number, *arguments):
+    """Return three arrays of int64 of what a parallel function finds for a number of items, one item after another.
+
+    It is called twice: with room for nothing it writes how many it finds for each item, and then it writes what they
+    are, those of an item before the end that is in place of their number.
+    """
+    ends, found = np.zeros(number, np.int64), (np.empty(0, np.int64),) * 3
+    find(number, *arguments, ends, found)
+    np.cumsum(ends, out=ends)
+    if number and ends[-1]:
+        found = tuple(np.empty(ends[-1], np.int64) for _ in range(3))
+        find(number, *arguments, ends, found)
+    return found
 
 
 @jit()

@@ -83,12 +83,6 @@ def run_end(keys, table, start, key):
     return upper_bound(keys[table], low, min(number, low + step), key)
 
 
-@jit()
-def first_row(rows, table, low, high, row):
-    """Place of the first entry of a run whose row is not below a row."""
-    return lower_bound(rows[table], low, high, row)
-
-
 @parallel("uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64")
 def find_all(lower, upper, keys, rows, queries, first, stop, starts, ends, parts):
     """Write where the entries of each query's runs lie whose rows are looked for, one table after another: so what is
@@ -99,6 +93,6 @@ def find_all(lower, upper, keys, rows, queries, first, stop, starts, ends, parts
                 key = queries[query, table]
                 start = first_not_below(keys, table, key)
                 end = run_end(keys, table, start, key)
-                start = first_row(rows, table, start, end, first[query])
+                start = lower_bound(rows[table], start, end, first[query])
                 starts[query, table] = start
-                ends[query, table] = first_row(rows, table, start, end, stop[query])
+                ends[query, table] = lower_bound(rows[table], start, end, stop[query])

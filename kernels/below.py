@@ -22,7 +22,7 @@ from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64, mixed
 from ._launch import cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of, to_host
-from ._ragged import longest_row, sums_before
+from ._ragged import longest_row, of_rows, sums_before
 from ._sort import keep, keep_in_order, order_of
 from .gather import copied
 from .sets import distinct
@@ -51,8 +51,7 @@ def reference(values, offsets, salt, most):
     for row, (start, stop) in enumerate(pairwise(offsets)):
         images = {mixed(int(value) ^ int(salt)) for value in values[start:stop]}
         rows.append(sorted(image for image in images if image <= int(most[row])))
-    sizes = [len(row) for row in rows]
-    return np.array([y for row in rows for y in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
+    return of_rows(rows, np.uint64)
 
 
 @parallel("uint64[::1], int64[::1], uint64, uint64[::1], int64[::1], uint64[::1], int64[::1]")

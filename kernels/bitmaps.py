@@ -37,9 +37,9 @@ from __future__ import annotations
 import numpy as np
 
 from ._bits import FACTOR
-from ._cpu import parallel, shares
+from ._cpu import shares
 from ._launch import array_module, bounds_of, cuda, kernel, namespace, on_device, row_of
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 
 MOST_WORDS = 1 << 10
 """Words of 64 bits in the largest bitmap."""
@@ -86,25 +86,24 @@ def reference(values, offsets, words, flip):
     return np.array(found, np.uint64)
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64, uint64[::1]")
-def _write_bitmaps(lower, upper, values, offsets, bounds, begins, flip, bitmaps):
-    for part in range(lower, upper):
-        for row in range(bounds[part], bounds[part + 1]):
-            begin, number = begins[row], begins[row + 1] - begins[row]
-            for word in range(begin, begin + number):
-                bitmaps[word] = np.uint64(0)
-            mask = np.uint64(64 * number - 1)
-            for i in range(offsets[row], offsets[row + 1] if number else offsets[row]):
-                bit = ((values[i] * FACTOR) >> np.uint64(32)) & mask
-                at, one = begin + np.int64(bit >> np.uint64(6)), np.uint64(1) << (bit & np.uint64(63))
-                bitmaps[at] = bitmaps[at] ^ one if flip else bitmaps[at] | one
+@by_rows("uint64[::1], int64[::1], int64[::1], int64, uint64[::1]")
+def _write_bitmaps(lower, upper, values, offsets, begins, flip, bitmaps):
+    for row in range(lower, upper):
+        begin, number = begins[row], begins[row + 1] - begins[row]
+        for word in range(begin, begin + number):
+            bitmaps[word] = np.uint64(0)
+        mask = np.uint64(64 * number - 1)
+        for i in range(offsets[row], offsets[row + 1] if number else offsets[row]):
+            bit = ((values[i] * FACTOR) >> np.uint64(32)) & mask
+            at, one = begin + np.int64(bit >> np.uint64(6)), np.uint64(1) << (bit & np.uint64(63))
+            bitmaps[at] = bitmaps[at] ^ one if flip else bitmaps[at] | one
 
 
 def cpu(values, offsets, words, flip):
     """Do the same as `reference`; several threads take runs of sets with about equally many elements."""
     begins = sums_before(words)
-    bitmaps, bounds = np.empty(int(begins[-1]), np.uint64), shares(offsets)
-    _write_bitmaps(len(bounds) - 1, values, offsets, bounds, begins, flip, bitmaps)
+    bitmaps = np.empty(int(begins[-1]), np.uint64)
+    _write_bitmaps(shares(offsets), values, offsets, begins, flip, bitmaps)
     return bitmaps
 
 

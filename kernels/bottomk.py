@@ -15,11 +15,11 @@ from itertools import pairwise
 import numpy as np
 
 from . import below, gather
-from ._cpu import parallel, shares
+from ._cpu import shares
 from ._elements import BLOCK, EMPTY, beginnings, keep_small, zeros_above
 from ._gf2 import mixed
 from ._launch import fetch_offsets, namespace
-from ._ragged import longest_row
+from ._ragged import by_rows, longest_row
 from .sets import distinct
 
 
@@ -48,26 +48,25 @@ def reference(values, offsets, salt, s):
     return sketches
 
 
-@parallel("uint64[::1], int64[::1], uint64, int64, int64[::1], uint64[:, ::1]")
-def _sketch_rows(begin, end, values, offsets, salt, s, bounds, sketches):
-    for p in range(begin, end):
-        longest = longest_row(offsets, bounds[p], bounds[p + 1])
-        kept, ordered = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint64)
-        ends, block = np.empty(2 * longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
-        for d in range(bounds[p], bounds[p + 1]):
-            row = values[offsets[d] : offsets[d + 1]]
-            wanted, most = np.uint64(s + s // 4 + 16), EMPTY
-            if np.uint64(len(row)) > wanted:
-                most = EMPTY // np.uint64(len(row)) * wanted
-            while True:
-                shift = zeros_above(most)  # as in `below`
-                size = keep_small(row, salt, most, shift, block, kept)
-                found = distinct(kept[:size], ordered, ends)
-                if len(found) >= s or most == EMPTY:
-                    break
-                most = most << np.uint64(1) if shift else EMPTY
-            for i in range(min(s, len(found))):
-                sketches[d, i] = found[i] >> shift
+@by_rows("uint64[::1], int64[::1], uint64, int64, uint64[:, ::1]")
+def _sketch_rows(begin, end, values, offsets, salt, s, sketches):
+    longest = longest_row(offsets, begin, end)
+    kept, ordered = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint64)
+    ends, block = np.empty(2 * longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
+    for d in range(begin, end):
+        row = values[offsets[d] : offsets[d + 1]]
+        wanted, most = np.uint64(s + s // 4 + 16), EMPTY
+        if np.uint64(len(row)) > wanted:
+            most = EMPTY // np.uint64(len(row)) * wanted
+        while True:
+            shift = zeros_above(most)  # as in `below`
+            size = keep_small(row, salt, most, shift, block, kept)
+            found = distinct(kept[:size], ordered, ends)
+            if len(found) >= s or most == EMPTY:
+                break
+            most = most << np.uint64(1) if shift else EMPTY
+        for i in range(min(s, len(found))):
+            sketches[d, i] = found[i] >> shift
 
 
 def cpu(values, offsets, salt, s):
@@ -76,8 +75,7 @@ def cpu(values, offsets, salt, s):
     About s + s / 4 + 16 lie below it if none is repeated. Where fewer than s distinct ones do, the bound is doubled.
     """
     sketches = np.full((len(offsets) - 1, s), EMPTY)
-    bounds = shares(offsets)
-    _sketch_rows(len(bounds) - 1, values, offsets, salt, s, bounds, sketches)
+    _sketch_rows(shares(offsets), values, offsets, salt, s, sketches)
     return sketches
 
 

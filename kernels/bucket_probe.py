@@ -21,6 +21,7 @@ import numpy as np
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan
 from ._cpu import jit, num_threads, parallel
 from ._probing import without_others
+from ._ragged import of_rows
 from ._sort import in_order
 from ._table_search import find_all
 
@@ -73,7 +74,7 @@ def reference(keys, rows, masks, simhashes, queries, radius, first, stop, most, 
                 if differ & mask == 0 and differ.bit_count() <= radius and low <= row < high and allowed[row]:
                     near.add(row)
         found.append(sorted(near)[: max(0, wanted)])
-    return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return of_rows(found, np.int64)
 
 
 @jit()

@@ -22,9 +22,10 @@ from functools import cache
 import numpy as np
 
 from ._constants import constants
-from ._cpu import Rare, jit, parallel, shares, types
+from ._cpu import Rare, jit, shares, types
 from ._gf2 import advance, append_byte, byte_tables, prepare, rabin
 from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
+from ._ragged import by_rows
 from ._token_beginnings import _continues, begins_at, decode_at, mark_documents
 from ._utf8 import decode, is_ascii, is_word, load_word
 
@@ -273,20 +274,19 @@ def _count_invalid(text, i, stop):
     return count
 
 
-@parallel(
+@by_rows(
     Rare(
-        "uint8[::1], int64[::1], int64[::1], uint8[::1], (uint64[:, ::1], int64[::1], uint64[:, ::1]), uint8[::1], "
+        "uint8[::1], int64[::1], uint8[::1], (uint64[:, ::1], int64[::1], uint64[:, ::1]), uint8[::1], "
         "int64[::1], int64[::1]"
     )
 )
-def _clear_documents(begin, end, text, offsets, bounds, languages, table, left, counts, invalid):
+def _clear_documents(begin, end, text, offsets, languages, table, left, counts, invalid):
     rules, firsts, openings = table
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            _clear(text, offsets[d], offsets[d + 1], languages[d], rules, firsts, openings, left)
-            counts[d] = _count_tokens(left, offsets[d], offsets[d + 1])
-            if not is_ascii(text, offsets[d], offsets[d + 1]):
-                invalid[part] += _count_invalid(text, offsets[d], offsets[d + 1])
+    for d in range(begin, end):
+        _clear(text, offsets[d], offsets[d + 1], languages[d], rules, firsts, openings, left)
+        counts[d] = _count_tokens(left, offsets[d], offsets[d + 1])
+        if not is_ascii(text, offsets[d], offsets[d + 1]):
+            invalid[d] = _count_invalid(text, offsets[d], offsets[d + 1])
 
 
 @jit()
@@ -306,26 +306,25 @@ def _fingerprint(text, start, stop, q, modulus):
     return advance(f << (np.uint64(64) - bits), modulus) ^ ((f >> np.uint64(1)) >> (bits - np.uint64(1)))
 
 
-@parallel(Rare("uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[:, ::1]"))
-def _fill(begin, end, text, offsets, bounds, new_offsets, of_operators, q, values, placed):
+@by_rows(Rare("uint8[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[:, ::1]"))
+def _fill(begin, end, text, offsets, new_offsets, of_operators, q, values, placed):
     modulus = prepare(q)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            i, stop, at = offsets[d], offsets[d + 1], new_offsets[d]
-            while i < stop:
-                j = _end_of_token(text, i, stop)
-                if _is_operator(text[i]):
-                    values[at] = of_operators[text[i]]
-                elif is_word(text[i]):
-                    values[at] = _fingerprint(text, i, j, q, modulus)
-                else:
-                    i = j
-                    continue
-                if placed.shape[1] > 0:
-                    placed[0, at] = i
-                    placed[1, at] = j
-                at += 1
+    for d in range(begin, end):
+        i, stop, at = offsets[d], offsets[d + 1], new_offsets[d]
+        while i < stop:
+            j = _end_of_token(text, i, stop)
+            if _is_operator(text[i]):
+                values[at] = of_operators[text[i]]
+            elif is_word(text[i]):
+                values[at] = _fingerprint(text, i, j, q, modulus)
+            else:
                 i = j
+                continue
+            if placed.shape[1] > 0:
+                placed[0, at] = i
+                placed[1, at] = j
+            at += 1
+            i = j
 
 
 @cache
@@ -336,13 +335,13 @@ def _of_ascii(poly):
 
 def cpu(text, offsets, poly, languages, rules, firsts, openings, places=False):
     """Return what `reference` returns: documents in parallel."""
-    bounds, left = shares(offsets), text.copy()
+    left = text.copy()
     counts, invalid = clear_comments(text, offsets, languages, (rules, firsts, openings), left)
     new_offsets = np.append(0, np.cumsum(counts))
     values = np.empty(new_offsets[-1], np.uint64)
     placed = np.empty((2, len(values) if places else 0), np.int64)
     q = np.uint64(poly)
-    _fill(len(bounds) - 1, left, offsets, bounds, new_offsets, _of_ascii(int(poly)), q, values, placed)
+    _fill(shares(offsets), left, offsets, new_offsets, _of_ascii(int(poly)), q, values, placed)
     found = values, new_offsets, invalid
     return (*found, *placed) if places else found
 
@@ -357,9 +356,8 @@ def clear_comments(text, offsets, languages, table, left):
     invalid : int
         Bytes of the text that are not UTF-8.
     """
-    bounds, counts = shares(offsets), np.zeros(len(languages), np.int64)
-    invalid = np.zeros(len(bounds) - 1, np.int64)
-    _clear_documents(len(bounds) - 1, text, offsets, bounds, languages, table, left, counts, invalid)
+    counts, invalid = np.zeros((2, len(languages)), np.int64)
+    _clear_documents(shares(offsets), text, offsets, languages, table, left, counts, invalid)
     return counts, int(invalid.sum())
 
 

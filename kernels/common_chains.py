@@ -27,6 +27,7 @@ import numpy as np
 
 from ._cpu import Rare, parallel
 from ._launch import Device, cuda, kernel, namespace, on_device
+from ._ragged import counted_and_written
 
 
 class Linked(NamedTuple):
@@ -220,16 +221,7 @@ def _find(begin, end, pieces, links, first, counts, runs):
 
 def cpu(linked, begin, end):
     """Find what `reference` finds. Threads count the runs of some pieces each, and then write them."""
-    nothing = np.empty(0, np.int64)
-    pieces, links = linked[:4], linked[5:]
-    ends = np.zeros(end - begin, np.int64)
-    _find(end - begin, pieces, links, begin, ends, (nothing, nothing, nothing))
-    np.cumsum(ends, out=ends)
-    number = int(ends[-1]) if len(ends) else 0
-    if number == 0:
-        return nothing, nothing.copy(), nothing.copy()
-    runs = tuple(np.empty(number, np.int64) for _ in range(3))
-    _find(end - begin, pieces, links, begin, ends, runs)
+    runs = counted_and_written(_find, end - begin, linked[:4], linked[5:], begin)
     order = np.lexsort((runs[1], runs[0]))
     return tuple(each[order] for each in runs)
 

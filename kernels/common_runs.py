@@ -26,6 +26,7 @@ import numpy as np
 
 from ._cpu import Rare, jit, parallel, shares
 from ._launch import Device, bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._ragged import counted_and_written
 from ._search import upper_bound
 
 
@@ -316,14 +317,7 @@ def cpu(tokens, offsets, listed):
     documents = np.searchsorted(offsets, places, side="right")
     hits = places, firsts, offsets[documents - 1], offsets[documents]
     rows = listed.tokens, listed.offsets, listed.following
-    ends = np.zeros(len(places), np.int64)
-    _extend(len(places), tokens, hits, rows, ends, (nothing, nothing, nothing))
-    np.cumsum(ends, out=ends)
-    number = int(ends[-1]) if len(ends) else 0
-    runs = tuple(np.empty(number, np.int64) for _ in range(3))
-    if number:
-        _extend(len(places), tokens, hits, rows, ends, runs)
-    return runs
+    return counted_and_written(_extend, len(places), tokens, hits, rows)
 
 
 # --------------------------------------------------------------------------------------------------------- on a device

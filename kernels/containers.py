@@ -17,9 +17,9 @@ from itertools import pairwise
 import numpy as np
 
 from ._bounds import least_shared, prefix_lengths_of
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
-from ._ragged import longest_row
+from ._ragged import by_rows, longest_row
 from .prefixes import LONG, PLACE_BITS, by_count
 from .rarity import MOST, SHARED_BITS, shift_of
 
@@ -64,16 +64,15 @@ def reference(values, offsets, rows, counters, beyond, marks, threshold):
     return np.array(shingles, np.uint64), np.array(entries, np.uint64)
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint8[::1], uint64, uint8[::1], uint64, int64[::1]")
-def _room(begin, end, values, offsets, bounds, counters, shift, marks, mark_shift, room):
+@by_rows("uint64[::1], int64[::1], uint8[::1], uint64, uint8[::1], uint64, int64[::1]")
+def _room(begin, end, values, offsets, counters, shift, marks, mark_shift, room):
     """Write how many postings each document may have, at most."""
-    for p in range(begin, end):
-        for d in range(bounds[p], bounds[p + 1]):
-            most = 0
-            for x in values[offsets[d] : offsets[d + 1]]:
-                if marks[x >> mark_shift] and counters[x >> shift] >= 2:
-                    most += 1
-            room[d + 1] = most
+    for d in range(begin, end):
+        most = 0
+        for x in values[offsets[d] : offsets[d + 1]]:
+            if marks[x >> mark_shift] and counters[x >> shift] >= 2:
+                most += 1
+        room[d + 1] = most
 
 
 @jit()
@@ -127,31 +126,30 @@ def _write_postings(row, number, tables, threshold, room, shingles, entries):
     return found
 
 
-@parallel(
-    "uint64[::1], int64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64, uint8[::1], uint64), "
-    "float64, int64[::1], uint64[::1], uint64[::1], int64[::1]"
+@by_rows(
+    "uint64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64, uint8[::1], uint64), float64, "
+    "int64[::1], uint64[::1], uint64[::1], int64[::1]"
 )
-def _postings(begin, end, values, offsets, rows, bounds, tables, threshold, room, shingles, entries, number):
-    for p in range(begin, end):
-        longest = longest_row(offsets, bounds[p], bounds[p + 1])
-        work = np.empty(longest, np.uint8), np.empty(longest, np.bool_), np.empty(256, np.int64)
-        for d in range(bounds[p], bounds[p + 1]):
-            first, stop = room[d], room[d + 1]
-            if first < stop:
-                row, own, their = values[offsets[d] : offsets[d + 1]], shingles[first:stop], entries[first:stop]
-                number[d] = _write_postings(row, rows[d], tables, threshold, work, own, their)
+def _postings(begin, end, values, offsets, rows, tables, threshold, room, shingles, entries, number):
+    longest = longest_row(offsets, begin, end)
+    work = np.empty(longest, np.uint8), np.empty(longest, np.bool_), np.empty(256, np.int64)
+    for d in range(begin, end):
+        first, stop = room[d], room[d + 1]
+        if first < stop:
+            row, own, their = values[offsets[d] : offsets[d + 1]], shingles[first:stop], entries[first:stop]
+            number[d] = _write_postings(row, rows[d], tables, threshold, work, own, their)
 
 
 def cpu(values, offsets, rows, counters, beyond, marks, threshold):
     """As `reference`, documents in parallel."""
-    bounds, shift, mark_shift = shares(offsets), shift_of(counters), shift_of(marks)
-    room = np.zeros(len(rows) + 1, np.int64)
-    _room(len(bounds) - 1, values, offsets, bounds, counters, shift, marks, mark_shift, room)
+    shift, mark_shift = shift_of(counters), shift_of(marks)
+    bounds, room = shares(offsets), np.zeros(len(rows) + 1, np.int64)
+    _room(bounds, values, offsets, counters, shift, marks, mark_shift, room)
     np.cumsum(room, out=room)
     shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
     number = np.zeros(len(rows), np.int64)
     tables = counters, beyond, shift, marks, mark_shift
-    _postings(len(bounds) - 1, values, offsets, rows, bounds, tables, threshold, room, shingles, entries, number)
+    _postings(bounds, values, offsets, rows, tables, threshold, room, shingles, entries, number)
     ends = np.cumsum(number)
     there = np.arange(number.sum()) + np.repeat(room[:-1] - (ends - number), number)
     return shingles[there], entries[there]

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._cpu import parallel, shares
+from ._cpu import shares
 from ._gf2 import mix64
 from ._launch import bounds_of, cuda, fetch_offsets, kernel, namespace, on_device
-from ._ragged import longest_row, sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import firsts_of, keep, order_of
 from .gather import copied
 
@@ -34,47 +34,44 @@ def reference(values, offsets):
     counts : array of int64, shape (m,)
     """
     rows = [Counter(values[start:stop].tolist()) for start, stop in pairwise(offsets)]
-    new_offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    distinct = np.array([x for row in rows for x in row], np.uint64)
-    return distinct, new_offsets, np.array([n for row in rows for n in row.values()], np.int64)
+    return *of_rows(rows, np.uint64), np.array([n for row in rows for n in row.values()], np.int64)
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1]")
-def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
+@by_rows("uint64[::1], int64[::1], uint64[::1], int64[::1], int64[::1]")
+def _count_rows(begin, end, values, offsets, out, counts, sizes):
     """Write each row's distinct values and their counts to where the row begins, and their number to `sizes`."""
     base = offsets[0]
-    for p in range(begin, end):
-        longest = longest_row(offsets, bounds[p], bounds[p + 1])
-        table = np.empty(4 * longest + 4, np.int32)
-        for d in range(bounds[p], bounds[p + 1]):
-            row = values[offsets[d] : offsets[d + 1]]
-            distinct, times = out[offsets[d] - base :], counts[offsets[d] - base :]
-            bits = 1
-            while len(row) >> (bits - 1):  # at most half of the places are taken
-                bits += 1
-            shift, last = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-            place_of = table[: 1 << bits]  # in `distinct`, by mix64; those that meet go to the next that is free
-            place_of[:] = -1
-            size = 0
-            for x in row:
-                at = mix64(x) >> shift
-                while place_of[at] >= 0 and distinct[place_of[at]] != x:
-                    at = (at + np.uint64(1)) & last
-                if place_of[at] < 0:
-                    place_of[at] = size
-                    distinct[size] = x
-                    times[size] = 0
-                    size += 1
-                times[place_of[at]] += 1
-            sizes[d] = size
+    longest = longest_row(offsets, begin, end)
+    table = np.empty(4 * longest + 4, np.int32)
+    for d in range(begin, end):
+        row = values[offsets[d] : offsets[d + 1]]
+        distinct, times = out[offsets[d] - base :], counts[offsets[d] - base :]
+        bits = 1
+        while len(row) >> (bits - 1):  # at most half of the places are taken
+            bits += 1
+        shift, last = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+        place_of = table[: 1 << bits]  # in `distinct`, by mix64; those that meet go to the next that is free
+        place_of[:] = -1
+        size = 0
+        for x in row:
+            at = mix64(x) >> shift
+            while place_of[at] >= 0 and distinct[place_of[at]] != x:
+                at = (at + np.uint64(1)) & last
+            if place_of[at] < 0:
+                place_of[at] = size
+                distinct[size] = x
+                times[size] = 0
+                size += 1
+            times[place_of[at]] += 1
+        sizes[d] = size
 
 
 def cpu(values, offsets):
     """As `reference`; rows in parallel, each with a hash table. Rows of at most 2**31 - 1 values."""
-    bounds, starts = shares(offsets), offsets[:-1] - offsets[0]
+    starts = offsets[:-1] - offsets[0]
     out, counts = (np.empty(offsets[-1] - offsets[0], kind) for kind in (np.uint64, np.int64))
     sizes = np.empty(len(starts), np.int64)
-    _count_rows(len(bounds) - 1, values, offsets, bounds, out, counts, sizes)
+    _count_rows(shares(offsets), values, offsets, out, counts, sizes)
     new_offsets = sums_before(sizes)
     new_counts, _ = copied(counts.view(np.uint64), starts, new_offsets)
     return *copied(out, starts, new_offsets), new_counts.view(np.int64)

@@ -39,11 +39,11 @@ from itertools import count, pairwise
 import numpy as np
 
 from ._constants import constants
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._gf2 import mix64, mixed
 from ._launch import Device, bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 
 EMPTY = np.uint64(2**64 - 1)
 FARTHEST = 2**63 - 1
@@ -221,37 +221,35 @@ def _farther(farthest):
     return min(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64, uint64, uint64[::1], uint64[:, ::1]")
-def _throw_rows(begin, end, features, offsets, bounds, weights, salt, expected, thresholds, sketches):
+@by_rows("uint64[::1], int64[::1], int64[::1], uint64, uint64, uint64[::1], uint64[:, ::1]")
+def _throw_rows(begin, end, features, offsets, weights, salt, expected, thresholds, sketches):
     samples = sketches.shape[1]
-    for part in range(begin, end):
-        ranks = np.empty(samples, np.uint64)
-        for d in range(bounds[part], bounds[part + 1]):
-            names = sketches[d]
-            names[:] = EMPTY
-            total = np.int64(0)
+    ranks = np.empty(samples, np.uint64)
+    for d in range(begin, end):
+        names = sketches[d]
+        names[:] = EMPTY
+        total = np.int64(0)
+        for i in range(offsets[d], offsets[d + 1]):
+            total += weights[i]
+        if total <= 0:
+            continue
+        farthest = (expected << np.uint64(40)) // np.uint64(total) + np.uint64(1)
+        while True:
+            ranks[:] = np.uint64(FARTHEST)
             for i in range(offsets[d], offsets[d + 1]):
-                total += weights[i]
-            if total <= 0:
-                continue
-            farthest = (expected << np.uint64(40)) // np.uint64(total) + np.uint64(1)
-            while True:
-                ranks[:] = np.uint64(FARTHEST)
-                for i in range(offsets[d], offsets[d + 1]):
-                    if weights[i] > 0:
-                        h = mix64(features[i] ^ salt)
-                        _throw(h, np.uint64(weights[i]), farthest, thresholds, ranks, names, np.uint64(0))
-                if farthest == np.uint64(FARTHEST) or ranks.max() < np.uint64(FARTHEST):
-                    break
-                farthest = _farther(farthest)
+                if weights[i] > 0:
+                    h = mix64(features[i] ^ salt)
+                    _throw(h, np.uint64(weights[i]), farthest, thresholds, ranks, names, np.uint64(0))
+            if farthest == np.uint64(FARTHEST) or ranks.max() < np.uint64(FARTHEST):
+                break
+            farthest = _farther(farthest)
 
 
 def cpu(features, offsets, weights, salt, samples):
     """As `reference`; rows in parallel, the darts of each thrown again, farther, where a sample got none."""
     sketches = np.empty((len(offsets) - 1, samples), np.uint64)
     expected = np.uint64(first_darts(samples))
-    bounds = shares(offsets)
-    _throw_rows(len(bounds) - 1, features, offsets, bounds, weights, salt, expected, poisson(), sketches)
+    _throw_rows(shares(offsets), features, offsets, weights, salt, expected, poisson(), sketches)
     return sketches
 
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._gf2 import mix64
 from ._launch import cuda, kernel, namespace, on_device, row_of
-from ._ragged import longest_row
+from ._ragged import by_rows, longest_row
 
 _FREE = np.uint32(0xFFFFFFFF)
 """A place in the table of `gpu` that no value has taken."""
@@ -74,20 +74,18 @@ def _size(values, table, rest):
     return size
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1]")
-def _sizes(begin, end, values, offsets, bounds, sizes):
-    for p in range(begin, end):
-        longest = longest_row(offsets, bounds[p], bounds[p + 1])
-        table, rest = np.empty(4 * longest + 4, np.uint64), np.empty(longest + 1, np.uint64)
-        for d in range(bounds[p], bounds[p + 1]):
-            sizes[d] = _size(values[offsets[d] : offsets[d + 1]], table, rest)
+@by_rows("uint64[::1], int64[::1], int64[::1]")
+def _sizes(begin, end, values, offsets, sizes):
+    longest = longest_row(offsets, begin, end)
+    table, rest = np.empty(4 * longest + 4, np.uint64), np.empty(longest + 1, np.uint64)
+    for d in range(begin, end):
+        sizes[d] = _size(values[offsets[d] : offsets[d + 1]], table, rest)
 
 
 def cpu(values, offsets):
     """As `reference`, rows in parallel, by hash tables: what finds another value in its place goes to the next one."""
     sizes = np.empty(len(offsets) - 1, np.int64)
-    bounds = shares(offsets)
-    _sizes(len(bounds) - 1, values, offsets, bounds, sizes)
+    _sizes(shares(offsets), values, offsets, sizes)
     return sizes
 
 

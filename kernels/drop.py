@@ -11,9 +11,9 @@ Cost: a look-up per token.
 import numpy as np
 
 from ._constants import constant
-from ._cpu import Rare, parallel, shares
+from ._cpu import Rare, shares
 from ._launch import know, namespace, on_device, to_host
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 from .spots import _in_table, _table_of
 
 
@@ -47,27 +47,26 @@ def reference(tokens, offsets, listed):
     return kept, np.array(new_offsets, np.int64), alone
 
 
-@parallel(Rare("uint64[::1], int64[::1], int64[::1], uint64[::1], boolean[::1], int64[::1], boolean[::1]"))
-def _mark(begin, end, tokens, offsets, bounds, listed, kept, sizes, alone):
+@by_rows(Rare("uint64[::1], int64[::1], uint64[::1], boolean[::1], int64[::1], boolean[::1]"))
+def _mark(begin, end, tokens, offsets, listed, kept, sizes, alone):
     table = _table_of(listed)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            size = 0
-            for i in range(offsets[d], offsets[d + 1]):
-                kept[i] = len(table) == 0 or not _in_table(tokens[i], table, listed[0])
-                size += kept[i]
-            alone[d] = size == 0 and offsets[d] < offsets[d + 1]
-            if alone[d]:
-                kept[offsets[d] : offsets[d + 1]] = True
-                size = offsets[d + 1] - offsets[d]
-            sizes[d] = size
+    for d in range(begin, end):
+        size = 0
+        for i in range(offsets[d], offsets[d + 1]):
+            kept[i] = len(table) == 0 or not _in_table(tokens[i], table, listed[0])
+            size += kept[i]
+        alone[d] = size == 0 and offsets[d] < offsets[d + 1]
+        if alone[d]:
+            kept[offsets[d] : offsets[d + 1]] = True
+            size = offsets[d + 1] - offsets[d]
+        sizes[d] = size
 
 
 def cpu(tokens, offsets, listed):
     """Return what `reference` returns: documents in parallel, listed words in a table."""
-    bounds, kept, alone = shares(offsets), np.zeros(len(tokens), np.bool_), np.empty(len(offsets) - 1, np.bool_)
+    kept, alone = np.zeros(len(tokens), np.bool_), np.empty(len(offsets) - 1, np.bool_)
     new_offsets = np.zeros(len(offsets), np.int64)
-    _mark(len(bounds) - 1, tokens, offsets, bounds, listed, kept, new_offsets[1:], alone)
+    _mark(shares(offsets), tokens, offsets, listed, kept, new_offsets[1:], alone)
     np.cumsum(new_offsets, out=new_offsets)
     return kept, new_offsets, int(np.count_nonzero(alone))
 

@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares, types
+from ._cpu import jit, shares, types
 from ._gf2 import mix64, mixed
 from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device
+from ._ragged import by_rows
 
 EMPTY = np.uint64(2**64 - 1)
 """Value of every slot of an empty set."""
@@ -117,31 +118,29 @@ def _least(x, salt, r):
     return least
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64, int64, uint64[:, ::1]")
-def _sketches(begin, end, values, offsets, bounds, salt, t, sketches):
-    for part in range(begin, end):
-        hashes = np.empty(_CHUNK, np.uint64)
-        for d in range(bounds[part], bounds[part + 1]):
-            x, slots = values[offsets[d] : offsets[d + 1]], sketches[d]
-            slots[:] = EMPTY
-            if len(x) == 0:
-                continue
-            full, r = 0, 0  # slots that are full before the first that is not
-            while full < t and r < t:
-                _throw(x, salt, t, r, hashes, slots)
-                while full < t and slots[full] != EMPTY:
-                    full += 1
-                r += 1
-            for slot in range(full, t):
-                if slots[slot] == EMPTY:
-                    slots[slot] = _least(x, salt, t + slot)
+@by_rows("uint64[::1], int64[::1], uint64, int64, uint64[:, ::1]")
+def _sketches(begin, end, values, offsets, salt, t, sketches):
+    hashes = np.empty(_CHUNK, np.uint64)
+    for d in range(begin, end):
+        x, slots = values[offsets[d] : offsets[d + 1]], sketches[d]
+        slots[:] = EMPTY
+        if len(x) == 0:
+            continue
+        full, r = 0, 0  # slots that are full before the first that is not
+        while full < t and r < t:
+            _throw(x, salt, t, r, hashes, slots)
+            while full < t and slots[full] != EMPTY:
+                full += 1
+            r += 1
+        for slot in range(full, t):
+            if slots[slot] == EMPTY:
+                slots[slot] = _least(x, salt, t + slot)
 
 
 def cpu(values, offsets, salt, t):
     """As `reference`; documents in parallel. Of rounds from t on only those of empty slots are looked at."""
     sketches = np.empty((len(offsets) - 1, t), np.uint64)
-    bounds = shares(offsets)
-    _sketches(len(bounds) - 1, values, offsets, bounds, np.uint64(salt), t, sketches)
+    _sketches(shares(offsets), values, offsets, np.uint64(salt), t, sketches)
     return sketches
 
 

@@ -28,8 +28,9 @@ import numpy as np
 
 from . import _unicode_table as unicode_table
 from ._constants import constants
-from ._cpu import Rare, intrinsic, jit, parallel, shares
+from ._cpu import Rare, intrinsic, jit, shares
 from ._launch import Device, bounds_of, cuda, kernel, know, namespace, on_device, row_of, to_host
+from ._ragged import by_rows
 from ._unicode_table import BORDER, DIVIDE, INVALID, MARK, OWN_MARK, OWN_SINGLE, OWN_WORD, SINGLE, VANISH, WORD
 from ._utf8 import decode, mask_of_block
 from ._vectors import trailing_zeros
@@ -384,62 +385,60 @@ def _calm(text, i, stop):
     return count
 
 
-@parallel(Rare("uint8[::1], int64[::1], int64[::1], uint32[::1], int64[::1], uint8[::1], int64[::1]"))
-def _measure_documents(begin, end, text, offsets, bounds, entries, starts, sizes, counts):
+@by_rows(Rare("uint8[::1], int64[::1], uint32[::1], int64[::1], uint8[::1], int64[::1]"))
+def _measure_documents(begin, end, text, offsets, entries, starts, sizes, counts):
     """Change the sizes of bytes, which are 1 at first, and count the folded bytes of each document.
 
     Of calm bytes only the last one is looked at: it may be a letter before an accent or a hyphen.
     """
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            stop = offsets[d + 1]
-            for is_walk in (False, True):
-                i = offsets[d]
-                while i < stop:
-                    calm = _calm(text, i, stop)
-                    if calm > 1:
-                        i += calm - 1
-                    elif is_walk:
-                        i = _walk(text, i, stop, entries, sizes)
-                    else:
-                        entry, following = _read(text, i, stop, entries)
-                        sizes[i] = np.uint8(_size(entry, following - i, starts))
-                        sizes[i + 1 : following] = 0
-                        i = following
-            count = 0
-            for i in range(offsets[d], stop):
-                count += sizes[i]
-            counts[d] = count
+    for d in range(begin, end):
+        stop = offsets[d + 1]
+        for is_walk in (False, True):
+            i = offsets[d]
+            while i < stop:
+                calm = _calm(text, i, stop)
+                if calm > 1:
+                    i += calm - 1
+                elif is_walk:
+                    i = _walk(text, i, stop, entries, sizes)
+                else:
+                    entry, following = _read(text, i, stop, entries)
+                    sizes[i] = np.uint8(_size(entry, following - i, starts))
+                    sizes[i + 1 : following] = 0
+                    i = following
+        count = 0
+        for i in range(offsets[d], stop):
+            count += sizes[i]
+        counts[d] = count
 
 
-@parallel(
+@by_rows(
     Rare(
-        "uint8[::1], int64[::1], int64[::1], int64[::1], (uint32[::1], int64[::1], uint8[::1]), uint8[::1], "
-        "uint8[::1], int64[::1], int64[::1]"
+        "uint8[::1], int64[::1], int64[::1], (uint32[::1], int64[::1], uint8[::1]), uint8[::1], uint8[::1], "
+        "int64[::1], int64[::1]"
     )
 )
-def _write_documents(begin, end, text, offsets, bounds, new_offsets, known, sizes, folded, begins, ends):
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            i, stop, at = offsets[d], offsets[d + 1], new_offsets[d]
-            while i < stop:
-                calm = _calm(text, i, stop) if sizes[i] and len(begins) == 0 else 0
-                folded[at : at + calm] = text[i : i + calm]
-                if sizes[i] and calm == 0:
-                    at = _write(text, i, stop, known, sizes, folded, begins, ends, at)
-                at += calm
-                i += max(calm, 1)
+def _write_documents(begin, end, text, offsets, new_offsets, known, sizes, folded, begins, ends):
+    for d in range(begin, end):
+        i, stop, at = offsets[d], offsets[d + 1], new_offsets[d]
+        while i < stop:
+            calm = _calm(text, i, stop) if sizes[i] and len(begins) == 0 else 0
+            folded[at : at + calm] = text[i : i + calm]
+            if sizes[i] and calm == 0:
+                at = _write(text, i, stop, known, sizes, folded, begins, ends, at)
+            at += calm
+            i += max(calm, 1)
 
 
 def cpu(text, offsets, folds, places=False):
     """Return what `reference` returns: documents in parallel, first the size of each code point, then its bytes."""
-    known, bounds, sizes = table(*folds), shares(offsets), np.ones(len(text), np.uint8)
-    new_offsets = np.zeros(len(offsets), np.int64)
-    _measure_documents(len(bounds) - 1, text, offsets, bounds, *known[:2], sizes, new_offsets[1:])
+    known, sizes = table(*folds), np.ones(len(text), np.uint8)
+    bounds, new_offsets = shares(offsets), np.zeros(len(offsets), np.int64)
+    _measure_documents(bounds, text, offsets, *known[:2], sizes, new_offsets[1:])
     np.cumsum(new_offsets, out=new_offsets)
     folded = np.empty(new_offsets[-1], np.uint8)
     begins, ends = np.empty((2, len(folded) if places else 0), np.int64)
-    _write_documents(len(bounds) - 1, text, offsets, bounds, new_offsets, known, sizes, folded, begins, ends)
+    _write_documents(bounds, text, offsets, new_offsets, known, sizes, folded, begins, ends)
     return (folded, new_offsets, begins, ends) if places else (folded, new_offsets)
 
 

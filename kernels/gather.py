@@ -7,9 +7,9 @@ Cost: one copy of the gathered rows.
 
 import numpy as np
 
-from ._cpu import large, parallel, shares
+from ._cpu import large, shares
 from ._launch import array_module, cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of
-from ._ragged import sums_before
+from ._ragged import by_rows, of_rows, sums_before
 
 
 def reference(values, offsets, rows):
@@ -28,20 +28,18 @@ def reference(values, offsets, rows):
     offsets : array of int64, shape (rows + 1,)
         From 0 on.
     """
-    found = [values[offsets[row] : offsets[row + 1]].tolist() for row in rows]
-    return np.array([x for row in found for x in row], np.uint64), np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return of_rows([values[offsets[row] : offsets[row + 1]].tolist() for row in rows], np.uint64)
 
 
-@parallel(
-    "uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
-    "uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
-    "uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+@by_rows(
+    "uint32[::1], int64[::1], int64[::1], uint64[::1]",
+    "uint64[::1], int64[::1], int64[::1], uint64[::1]",
+    "uint8[::1], int64[::1], int64[::1], uint64[::1]",
 )
-def _copy_rows(begin, end, values, starts, new_offsets, bounds, gathered):
-    for part in range(begin, end):
-        for i in range(bounds[part], bounds[part + 1]):
-            for j in range(new_offsets[i + 1] - new_offsets[i]):
-                gathered[new_offsets[i] + j] = values[starts[i] + j]
+def _copy_rows(begin, end, values, starts, new_offsets, gathered):
+    for i in range(begin, end):
+        for j in range(new_offsets[i + 1] - new_offsets[i]):
+            gathered[new_offsets[i] + j] = values[starts[i] + j]
 
 
 def cpu(values, offsets, rows):
@@ -60,8 +58,7 @@ def copied(values, starts, new_offsets):
         As given.
     """
     gathered = large(int(new_offsets[-1]), np.uint64)
-    bounds = shares(new_offsets)
-    _copy_rows(len(bounds) - 1, values, starts, new_offsets, bounds, gathered)
+    _copy_rows(shares(new_offsets), values, starts, new_offsets, gathered)
     return gathered, new_offsets
 
 

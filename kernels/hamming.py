@@ -21,12 +21,13 @@ pair of a bucket; 8 to 16 bytes per found pair.
 
 from __future__ import annotations
 
-from itertools import combinations, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._bits import as_integers, in_columns, permuted_on_device, permuted_words, plan
+from ._buckets import pairs_of_buckets
 from ._cpu import parallel
 from ._launch import check_rows, fetch_numbers, most_rows, namespace, on_device
 from ._matches import DistinctPairs
@@ -75,24 +76,15 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
         Whether each row is in such a bucket of any table.
     """
     values = as_integers(fingerprints)
-    pairs, num_large, num_uncompared = {}, 0, 0
-    crowded = np.zeros(len(values), bool)
-    for mask in as_integers(masks):
-        buckets: dict[int, list[int]] = {}
+    buckets: dict[tuple[int, int], list[int]] = {}
+    for table, mask in enumerate(as_integers(masks)):
         for row, value in enumerate(values):
-            buckets.setdefault(value & mask, []).append(row)
-        for bucket in buckets.values():
-            numbered = combinations(enumerate(bucket), 2)
-            compared = [(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit]
-            distances = {(a, b): (values[a] ^ values[b]).bit_count() for a, b in compared}
-            pairs |= {pair: bits for pair, bits in distances.items() if bits <= radius}
-            num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
-            if len(bucket) > bucket_limit:
-                num_large += 1
-                crowded[bucket] = True
-    left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T.copy()
-    distance = np.array([pairs[pair] for pair in sorted(pairs)], np.uint8)
-    return left, right, distance, num_large, num_uncompared, crowded
+            buckets.setdefault((table, value & mask), []).append(row)
+    pairs, *counts = pairs_of_buckets(buckets.values(), bucket_limit, bucket_probe, len(values))
+    distances = ((a, b, (values[a] ^ values[b]).bit_count()) for a, b in sorted(set(pairs)))
+    found = [each for each in distances if each[2] <= radius]
+    left, right, distance = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    return left, right, distance.astype(np.uint8), *counts
 
 
 @parallel(

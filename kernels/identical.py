@@ -15,6 +15,7 @@ import numpy as np
 from ._cpu import parallel, shares
 from ._gf2 import mix64
 from ._launch import check_rows, namespace, on_device
+from ._ragged import by_rows, longest_row
 from ._sort import in_parts, order_of
 
 
@@ -51,33 +52,28 @@ def _hash_rows(begin, end, columns, hashes, lasts):
         lasts[i] = last
 
 
-@parallel("uint64[::1], uint64[::1], uint32[::1], int64[::1], int64[::1], int64[::1]")
-def _write_representatives(begin, end, hashes, lasts, rows, ends, bounds, representatives):
+@by_rows("uint64[::1], uint64[::1], uint32[::1], int64[::1], int64[::1]")
+def _write_representatives(begin, end, hashes, lasts, rows, ends, representatives):
     """Find the first row of each hash and last word in each part, by a table of places that stays in a core's cache."""
-    for share in range(begin, end):
+    table = np.empty(4 * longest_row(ends, begin, end) + 2, np.uint32)
+    for part in range(begin, end):
+        start, size = ends[part], ends[part + 1] - ends[part]
         room = 2
-        for part in range(bounds[share], bounds[share + 1]):
-            while room < 2 * (ends[part + 1] - ends[part]):
-                room *= 2
-        table = np.empty(room, np.uint32)
-        for part in range(bounds[share], bounds[share + 1]):
-            start, size = ends[part], ends[part + 1] - ends[part]
-            room = 2
-            while room < 2 * size:
-                room *= 2
-            table[:room] = 0
-            below = np.uint64(room - 1)
-            for i in range(start, start + size):
-                place, first = hashes[i] & below, i
-                while table[place] != 0:
-                    other = start + np.int64(table[place]) - 1
-                    if hashes[other] == hashes[i] and lasts[other] == lasts[i]:
-                        first = other
-                        break
-                    place = (place + np.uint64(1)) & below
-                if first == i:
-                    table[place] = i - start + 1
-                representatives[rows[i]] = rows[first]
+        while room < 2 * size:
+            room *= 2
+        table[:room] = 0
+        below = np.uint64(room - 1)
+        for i in range(start, start + size):
+            place, first = hashes[i] & below, i
+            while table[place] != 0:
+                other = start + np.int64(table[place]) - 1
+                if hashes[other] == hashes[i] and lasts[other] == lasts[i]:
+                    first = other
+                    break
+                place = (place + np.uint64(1)) & below
+            if first == i:
+                table[place] = i - start + 1
+            representatives[rows[i]] = rows[first]
 
 
 def cpu(words):
@@ -97,8 +93,7 @@ def cpu(words):
     _, rows, *_ = in_parts(hashes, np.arange(len(words), dtype=np.uint32))
     hashes, lasts, ends, *_ = in_parts(hashes, lasts)
     representatives = np.empty(len(words), np.int64)
-    bounds = shares(ends, 64)
-    _write_representatives(len(bounds) - 1, hashes, lasts, rows, ends, bounds, representatives)
+    _write_representatives(shares(ends, 64), hashes, lasts, rows, ends, representatives)
     return representatives
 
 

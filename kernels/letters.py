@@ -16,12 +16,12 @@ from functools import cache
 
 import numpy as np
 
-from . import _unicode_table as unicode_table
 from ._constants import constants
-from ._cpu import Rare, jit, parallel, shares, types
-from ._folding import fold_documents, place_folded
+from ._cpu import Rare, jit, shares, types
+from ._folding import fold_documents
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin
 from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
+from ._ragged import by_rows
 from ._token_beginnings import BEGIN, NO_RUN, TABLE, follow, packed_table
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import decode, is_word, sequence_bits, word_bits
@@ -101,30 +101,25 @@ def _split(source, i, stop, values, at, of_ascii, q, modulus):
         at += 1
 
 
-@parallel(Rare("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]"))
-def _count_documents(begin, end, text, offsets, bounds, folded, begins, ends, counts):
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if ends[d] < 0:
-                counts[d] = _count(text, offsets[d], offsets[d + 1])
-            else:
-                counts[d] = _count(folded, begins[d], ends[d])
+@by_rows(Rare("uint8[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]"))
+def _count_documents(begin, end, text, offsets, folded, begins, ends, counts):
+    for d in range(begin, end):
+        if ends[d] < 0:
+            counts[d] = _count(text, offsets[d], offsets[d + 1])
+        else:
+            counts[d] = _count(folded, begins[d], ends[d])
 
 
-@parallel(
-    Rare(
-        "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], "
-        "uint64"
-    )
+@by_rows(
+    Rare("uint8[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], uint64")
 )
-def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, values, of_ascii, q):
+def _fill(begin, end, text, offsets, folded, begins, ends, new_offsets, values, of_ascii, q):
     modulus = prepare(q)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if ends[d] < 0:
-                _split(text, offsets[d], offsets[d + 1], values, new_offsets[d], of_ascii, q, modulus)
-            else:
-                _split(folded, begins[d], ends[d], values, new_offsets[d], of_ascii, q, modulus)
+    for d in range(begin, end):
+        if ends[d] < 0:
+            _split(text, offsets[d], offsets[d + 1], values, new_offsets[d], of_ascii, q, modulus)
+        else:
+            _split(folded, begins[d], ends[d], values, new_offsets[d], of_ascii, q, modulus)
 
 
 COUNT, SPELL, PLACE = range(3)
@@ -243,20 +238,19 @@ def _place(text, i, stop, table, begins, ends, at):
         i += length
 
 
-@parallel(
+@by_rows(
     Rare(
-        "uint8[::1], int64[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], "
-        "uint8[::1], int64[::1], int64[::1]"
+        "uint8[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], uint8[::1], "
+        "int64[::1], int64[::1]"
     )
 )
 def _place_documents(
-    begin, end, text, offsets, bounds, new_offsets, page, sequence, starts, items, spelling, begins, ends
+    begin, end, text, offsets, new_offsets, page, sequence, starts, items, spelling, begins, ends
 ):  # fmt: skip
     table = page, sequence, starts, items, spelling
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
-                _place(text, offsets[d], offsets[d + 1], table, begins, ends, new_offsets[d])
+    for d in range(begin, end):
+        if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
+            _place(text, offsets[d], offsets[d + 1], table, begins, ends, new_offsets[d])
 
 
 @cache
@@ -268,22 +262,17 @@ def _of_ascii(poly):
 def cpu(text, offsets, poly, places=False):
     """Return what `reference` returns: documents in parallel, folded first unless they are ASCII."""
     bounds = shares(offsets)
-    widest, *table = unicode_table.load()
-    begins, ends = place_folded(text, offsets, bounds, widest)
-    folded = np.empty(begins[-1], np.uint8)
-    _, invalid = fold_documents(text, offsets, bounds, begins, ends, folded, *table)
+    folded, begins, ends, _, invalid = fold_documents(text, offsets, bounds)
     new_offsets = np.zeros(len(offsets), np.int64)
-    _count_documents(len(bounds) - 1, text, offsets, bounds, folded, begins, ends, new_offsets[1:])
+    _count_documents(bounds, text, offsets, folded, begins, ends, new_offsets[1:])
     np.cumsum(new_offsets, out=new_offsets)
     values, q = np.empty(new_offsets[-1], np.uint64), np.uint64(poly)
-    _fill(
-        len(bounds) - 1, text, offsets, bounds, folded, begins, ends, new_offsets, values, _of_ascii(int(poly)), q
-    )  # fmt: skip
+    _fill(bounds, text, offsets, folded, begins, ends, new_offsets, values, _of_ascii(int(poly)), q)
     if not places:
-        return values, new_offsets, int(invalid)
-    begins, ends = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
-    _place_documents(len(bounds) - 1, text, offsets, bounds, new_offsets, *packed_table(), begins, ends)
-    return values, new_offsets, int(invalid), begins, ends
+        return values, new_offsets, invalid
+    begins, ends = np.empty((2, len(values)), np.int64)
+    _place_documents(bounds, text, offsets, new_offsets, *packed_table(), begins, ends)
+    return values, new_offsets, invalid, begins, ends
 
 
 for _function in (_take, _item, _spell):

@@ -21,9 +21,10 @@ from functools import cache
 import numpy as np
 
 from ._constants import constant
-from ._cpu import intrinsic, ir, parallel, shares, types
+from ._cpu import intrinsic, ir, shares, types
 from ._gf2 import mix64, mixed
 from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._ragged import by_rows
 from ._vectors import Vectors
 
 
@@ -109,34 +110,33 @@ _minima_64 = _minima(16, 4)
 _CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level cache
 
 
-@parallel(
-    "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64, uint64, uint32[:, ::1]",
-    "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], int64, uint64, uint64[:, ::1]",
+@by_rows(
+    "uint64[::1], int64[::1], uint32[::1], uint32[::1], int64, uint64, uint32[:, ::1]",
+    "uint64[::1], int64[::1], uint64[::1], uint64[::1], int64, uint64, uint64[:, ::1]",
     is_wide=True,
 )
-def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, signature):
+def _signatures(begin, end, shingles, offsets, a, b, samples, shift, signature):
     padded = len(a)
     greatest = ~a.dtype.type(0)
-    for part in range(begin, end):
-        x = np.empty(_CHUNK, a.dtype)
-        minima = np.empty(padded, a.dtype)
-        for d in range(bounds[part], bounds[part + 1]):
-            minima[:] = greatest
-            for start in range(offsets[d], offsets[d + 1], _CHUNK):
-                count = min(_CHUNK, offsets[d + 1] - start)
-                for j in range(count):
-                    x[j] = mix64(shingles[start + j]) >> shift
-                at = 0
-                while at + 64 <= padded:
-                    _minima_64(x, count, a, b, minima, at)
-                    at += 64
-                if at + 32 <= padded:
-                    _minima_32(x, count, a, b, minima, at)
-                    at += 32
-                if at < padded:
-                    _minima_16(x, count, a, b, minima, at)
-            for i in range(samples):
-                signature[d, i] = minima[i]
+    x = np.empty(_CHUNK, a.dtype)
+    minima = np.empty(padded, a.dtype)
+    for d in range(begin, end):
+        minima[:] = greatest
+        for start in range(offsets[d], offsets[d + 1], _CHUNK):
+            count = min(_CHUNK, offsets[d + 1] - start)
+            for j in range(count):
+                x[j] = mix64(shingles[start + j]) >> shift
+            at = 0
+            while at + 64 <= padded:
+                _minima_64(x, count, a, b, minima, at)
+                at += 64
+            if at + 32 <= padded:
+                _minima_32(x, count, a, b, minima, at)
+                at += 32
+            if at < padded:
+                _minima_16(x, count, a, b, minima, at)
+        for i in range(samples):
+            signature[d, i] = minima[i]
 
 
 def cpu(shingles, offsets, a, b):
@@ -144,8 +144,7 @@ def cpu(shingles, offsets, a, b):
     samples = len(a)
     signature = np.empty((len(offsets) - 1, samples), a.dtype)
     shift = np.uint64(64 - 8 * a.itemsize)
-    bounds = shares(offsets)
-    _signatures(len(bounds) - 1, shingles, offsets, bounds, *padded(a, b), samples, shift, signature)
+    _signatures(shares(offsets), shingles, offsets, *padded(a, b), samples, shift, signature)
     return signature
 
 

@@ -82,33 +82,33 @@ def _of_text(
     token_poly, is_bag, is_circular, is_none, shingle_poly, weights, bag_poly, q0, q1, weights0, weights1,
     a, b, samples, shift, k, s, bits, feature_weights, feature_poly,
 ):  # fmt: skip
-    offsets, bounds = np.array([0, len(text)]), np.array([0, 1])
+    offsets = np.array([0, len(text)])
     begins, ends = np.zeros(2, np.int64), np.full(1, -1, np.int64)
-    _measure_folded(0, 1, text, offsets, bounds, widest, ends)
+    _measure_folded(0, 1, text, offsets, widest, ends)
     begins[1] = max(ends[0], 0)
     folded = np.empty(begins[1], np.uint8)
     counts, invalid = np.zeros(1, np.int64), np.zeros(1, np.int64)
     _fold_documents(
-        0, 1, text, offsets, bounds, begins, ends, folded,
+        0, 1, text, offsets, begins, ends, folded,
         page, sequence, starts, combining, kinds, spelled, spelling, counts, invalid,
     )  # fmt: skip
     words, word_offsets = np.empty(counts[0], np.uint64), np.array([0, counts[0]])
-    _fill_tokens(0, 1, text, offsets, bounds, folded, begins, ends, word_offsets, words, token_poly)
+    _fill_tokens(0, 1, text, offsets, folded, begins, ends, word_offsets, words, token_poly)
     shingle_offsets = np.zeros(2, np.int64)
     if not is_none:
         _count(word_offsets, len(weights) - 1, is_circular, shingle_offsets)
     found = np.empty(shingle_offsets[1], np.uint64)
     if not is_none:
-        _fill_shingles(0, 1, words, word_offsets, shingle_offsets, bounds, found, weights, is_circular, shingle_poly)
+        _fill_shingles(0, 1, words, word_offsets, shingle_offsets, found, weights, is_circular, shingle_poly)
     if is_bag:
-        _label(0, 1, found, shingle_offsets, bounds, bag_poly)
+        _label(0, 1, found, shingle_offsets, bag_poly)
     fingerprint, size = np.empty((1, 2), np.uint64), np.empty(1, np.int64)
-    _fingerprints(0, 1, words, word_offsets, bounds, q0, q1, weights0, weights1, fingerprint)
-    _sizes(0, 1, found, shingle_offsets, bounds, size)
+    _fingerprints(0, 1, words, word_offsets, q0, q1, weights0, weights1, fingerprint)
+    _sizes(0, 1, found, shingle_offsets, size)
     signature, features = np.empty((1, samples), a.dtype), np.empty((1, k), np.uint64)
     if samples > 0:
-        _signatures(0, 1, found, shingle_offsets, bounds, a, b, samples, shift, signature)
-        _fill_features(0, 1, signature, bounds, k, s, bits, feature_weights, feature_poly, features)
+        _signatures(0, 1, found, shingle_offsets, a, b, samples, shift, signature)
+        _fill_features(0, 1, signature, k, s, bits, feature_weights, feature_poly, features)
     return words, found, fingerprint[0], size[0], signature, features
 
 

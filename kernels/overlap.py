@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._ragged import by_rows
 from ._search import first_not_below
 
 
@@ -122,41 +123,40 @@ def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared)
     return any_has
 
 
-@parallel(
-    "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], "
-    "int64[::1], (int64[::1], int64[::1], int32[::1])"
+@by_rows(
+    "uint64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], "
+    "(int64[::1], int64[::1], int32[::1])",
 )
-def _find_pairs(begin, end, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
+def _find_pairs(begin, end, values, offsets, keys, first_holder, holders, least, bounds, ends, out):
     """Count the pairs of each document into `ends` or, once the counts are summed up, write the pairs; runs of
     documents in parallel."""
     tables = _look_up_tables(keys)
     documents, samples, counts = out
-    for part in range(begin, end):
-        seen_in, shared = np.full(len(keys), -1, np.int64), np.zeros(len(least), np.int32)
-        for d in range(runs[part], runs[part + 1]):
-            at = ends[d] if len(documents) else 0
-            if len(documents) and at == ends[d + 1]:
-                continue
-            row = values[offsets[d] : offsets[d + 1]]
-            if not _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared):
-                continue
-            for i in range(len(least)):
-                if shared[i] > 0 and shared[i] >= min(least[i], bounds[d]):
-                    if len(documents):
-                        documents[at], samples[at], counts[at] = d, i, shared[i]
-                    at += 1
-                shared[i] = 0
-            if len(documents) == 0:
-                ends[d + 1] = at
+    seen_in, shared = np.full(len(keys), -1, np.int64), np.zeros(len(least), np.int32)
+    for d in range(begin, end):
+        at = ends[d] if len(documents) else 0
+        if len(documents) and at == ends[d + 1]:
+            continue
+        row = values[offsets[d] : offsets[d + 1]]
+        if not _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared):
+            continue
+        for i in range(len(least)):
+            if shared[i] > 0 and shared[i] >= min(least[i], bounds[d]):
+                if len(documents):
+                    documents[at], samples[at], counts[at] = d, i, shared[i]
+                at += 1
+            shared[i] = 0
+        if len(documents) == 0:
+            ends[d + 1] = at
 
 
 def cpu(values, offsets, keys, first_holder, holders, least, bounds):
     """As `reference`; documents in parallel, and those that have pairs once more, to write them."""
-    runs, ends = shares(offsets, per_thread=2), np.zeros(len(offsets), np.int64)
+    runs, ends = shares(offsets, 2), np.zeros(len(offsets), np.int64)
 
     def found(size):
         out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        _find_pairs(len(runs) - 1, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out)
+        _find_pairs(runs, values, offsets, keys, first_holder, holders, least, bounds, ends, out)
         return out
 
     nothing = found(0)

@@ -22,7 +22,15 @@ from itertools import combinations, islice, pairwise
 
 import numpy as np
 
-from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, keys_of, sort_by_key
+from ._buckets import (
+    PAIRS_AT_ONCE,
+    bucket_pairs,
+    buckets_of,
+    compare_buckets,
+    keys_of,
+    pairs_of_buckets,
+    sort_by_key,
+)
 from ._cpu import jit, parallel, types
 from ._gf2 import advance_by_tables, byte_tables, multiply, power_of_x, rabin_words
 from ._launch import TABLES, Device, check_rows, cuda, kernel, load, most_rows, namespace, on_device, to_host
@@ -66,23 +74,15 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
     crowded : array of bool, shape (rows,)
         Whether each row is in such a bucket of any table.
     """
-    pairs, num_large, num_uncompared = set(), 0, 0
-    crowded = np.zeros(len(features), bool)
+    buckets: list[list[int]] = []
     for number, subset in _subsets(features.shape[1], r, tables):
         table: dict[int, list[int]] = {}
         for row in np.flatnonzero(present).tolist():
             key = rabin_words([number, *(features[row, j] for j in subset)], int(poly))
             table.setdefault(key, []).append(row)
-        for bucket in table.values():
-            numbered = combinations(enumerate(bucket), 2)
-            compared = {(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit}
-            pairs |= compared
-            num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
-            if len(bucket) > bucket_limit:
-                num_large += 1
-                crowded[bucket] = True
-    left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T.copy()
-    return left, right, num_large, num_uncompared, crowded
+        buckets += table.values()
+    pairs, *counts = pairs_of_buckets(buckets, bucket_limit, bucket_probe, len(features))
+    return *np.array(sorted(set(pairs)), np.int64).reshape(-1, 2).T.copy(), *counts
 
 
 @jit()

@@ -25,9 +25,10 @@ from ._bounds import least_overlap
 from ._cpu import jit, num_threads, parallel
 from ._gf2 import mix64_all
 from ._probing import without_others
-from ._ragged import sums_before
+from ._ragged import of_rows, sums_before
+from ._search import lower_bound
 from ._sort import radix_sort
-from ._table_search import first_not_below, first_row, near, run_end
+from ._table_search import first_not_below, near, run_end
 from .prefixes import LONG, PLACE_BITS
 
 ONE = np.uint64(1)
@@ -98,7 +99,7 @@ def reference(keys, rows, ends, elements, places, offsets, sizes, threshold, fir
                 if in_short and min(a - place, b) >= least and low <= row < high and allowed[row]:
                     some.add(row)
         found.append(sorted(some)[: max(0, wanted)])
-    return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return of_rows(found, np.int64)
 
 
 @parallel(
@@ -126,8 +127,8 @@ def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, star
                 if start < number and keys[0, start] == key and (run == 0 or word & ONE == np.uint64(0)):
                     end = run_end(keys, np.int64(0), start, key)
                     at = np.int64(turns[turn])
-                    begin = first_row(rows, np.int64(0), start, end, first[queries[at]])
-                    last = first_row(rows, np.int64(0), begin, end, stop[queries[at]])
+                    begin = lower_bound(rows[0], start, end, first[queries[at]])
+                    last = lower_bound(rows[0], begin, end, stop[queries[at]])
                     if begin < last:
                         starts[at, run], stops[at, run] = begin, last
                 start, key = end, key | ONE

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._probing import find_rows, sort_queries
+from ._ragged import of_rows
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -59,7 +60,7 @@ def reference(keys, rows, queries, r, first, stop, most, allowed):
                 shared[row] = shared.get(row, 0) + 1
         some = sorted(row for row, count in shared.items() if count >= r and low <= row < high and allowed[row])
         found.append(some[: max(0, wanted)])
-    return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
+    return of_rows(found, np.int64)
 
 
 def cpu(keys, rows, queries, r, first, stop, most, allowed):

@@ -16,9 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import cuda, kernel, namespace, on_device
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 from ._search import first_not_below, lower_bound
 
 
@@ -117,18 +117,17 @@ def _common_of_few(few, many, least):
     return common if common >= least else -1
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
-def _merge_pairs(begin, end, values, offsets, left, right, least, bounds, intersection):
-    for p in range(begin, end):
-        for pair in range(bounds[p], bounds[p + 1]):
-            a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
-            b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
-            if FEW * len(a) < len(b):
-                intersection[pair] = _common_of_few(a, b, least[pair])
-            elif FEW * len(b) < len(a):
-                intersection[pair] = _common_of_few(b, a, least[pair])
-            else:
-                intersection[pair] = _common(a, b, least[pair])
+@by_rows("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
+def _merge_pairs(begin, end, values, offsets, left, right, least, intersection):
+    for pair in range(begin, end):
+        a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
+        b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
+        if FEW * len(a) < len(b):
+            intersection[pair] = _common_of_few(a, b, least[pair])
+        elif FEW * len(b) < len(a):
+            intersection[pair] = _common_of_few(b, a, least[pair])
+        else:
+            intersection[pair] = _common(a, b, least[pair])
 
 
 def cpu(values, offsets, left, right, least):
@@ -137,8 +136,7 @@ def cpu(values, offsets, left, right, least):
     smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
     work = sums_before(np.minimum(larger, FEW * smaller) + smaller)
     intersection = np.empty(len(left), np.int64)
-    bounds = shares(work)
-    _merge_pairs(len(bounds) - 1, values, offsets, left, right, least, bounds, intersection)
+    _merge_pairs(shares(work), values, offsets, left, right, least, intersection)
     return intersection
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from . import gather
 from ._cpu import jit, parallel, shares
 from ._launch import namespace
-from ._ragged import sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import in_parts, order_of, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
@@ -60,13 +60,9 @@ def reference(shingles, entries, num_rows):
     for number, run in enumerate(runs):
         for entry in run:
             places[entry % 2**63 // 2**31].append(number * 2**31 + entry % 2**31)
-    return (
-        np.array([entry for run in runs for entry in run], np.uint64),
-        np.cumsum([0, *map(len, runs)], dtype=np.int64),
-        np.array([sum(map(len, runs[:i])) + sum(e < 2**63 for e in run) for i, run in enumerate(runs)], np.int64),
-        np.array([place for row in places for place in row], np.uint64),
-        np.cumsum([0, *map(len, places)], dtype=np.int64),
-    )
+    entries, starts = of_rows(runs, np.uint64)
+    splits = [start + sum(e < 2**63 for e in run) for start, run in zip(starts.tolist(), runs, strict=False)]
+    return entries, starts, np.array(splits, np.int64), *of_rows(places, np.uint64)
 
 
 @jit()
@@ -97,19 +93,16 @@ def _keep_runs(shingles, entries, lengths, shorts):
     return number
 
 
-@parallel("uint64[::1], uint64[::1], int64[::1], int64[::1], uint64, int64, uint32[::1], uint32[::1], int64[::1]")
-def _sort_parts(begin, end, shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers):
+@by_rows("uint64[::1], uint64[::1], int64[::1], uint64, int64, uint32[::1], uint32[::1], int64[::1]")
+def _sort_parts(begin, end, shingles, entries, ends, shift, bits, lengths, shorts, numbers):
     """Sort each part, and keep its runs; those that begin at `at` lie from `at // 2` on in `lengths` and `shorts`."""
-    for share in range(begin, end):
-        largest = 0
-        for part in range(bounds[share], bounds[share + 1]):
-            largest = max(largest, ends[part + 1] - ends[part])
-        room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint64)
-        for part in range(bounds[share], bounds[share + 1]):
-            first, last = ends[part], ends[part + 1]
-            some, theirs = shingles[first:last], entries[first:last]
-            sort_part(some, theirs, shift, room)
-            numbers[part + 1] = _keep_runs(some, theirs, lengths[first // 2 :], shorts[first // 2 :])
+    largest = longest_row(ends, begin, end)
+    room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint64)
+    for part in range(begin, end):
+        first, last = ends[part], ends[part + 1]
+        some, theirs = shingles[first:last], entries[first:last]
+        sort_part(some, theirs, shift, room)
+        numbers[part + 1] = _keep_runs(some, theirs, lengths[first // 2 :], shorts[first // 2 :])
 
 
 @parallel(
@@ -147,8 +140,7 @@ def cpu(shingles, entries, num_rows):
     shingles, entries, ends, shift, bits = in_parts(shingles, entries)
     lengths, shorts = (np.empty(len(shingles) // 2 + 1, np.uint32) for _ in range(2))
     numbers = np.zeros(len(ends), np.int64)
-    bounds = shares(ends, 64)
-    _sort_parts(len(bounds) - 1, shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers)
+    _sort_parts(shares(ends, 64), shingles, entries, ends, shift, bits, lengths, shorts, numbers)
     del shingles
     np.cumsum(numbers, out=numbers)
     of_all = np.empty(numbers[-1], np.int64), np.empty(numbers[-1], np.int64), np.empty(numbers[-1], np.int64)

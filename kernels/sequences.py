@@ -9,7 +9,7 @@ Cost: linear; four tokens a reduction, so that the chain of dependent products i
 import numpy as np
 
 from ._constants import constant, constants
-from ._cpu import jit, parallel, shares, types
+from ._cpu import jit, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -22,6 +22,7 @@ from ._gf2 import (
     rabin_words,
 )
 from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
+from ._ragged import by_rows
 
 
 def reference(values, offsets, polys):
@@ -42,31 +43,30 @@ def reference(values, offsets, polys):
     return np.array([[rabin_words(row, int(q)) for q in polys] for row in rows], np.uint64).reshape(-1, 2)
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64, uint64, (uint64,) * 5, (uint64,) * 5, uint64[:, ::1]")
-def _fingerprints(begin, end, values, offsets, bounds, q0, q1, weights0, weights1, result):
+@by_rows("uint64[::1], int64[::1], uint64, uint64, (uint64,) * 5, (uint64,) * 5, uint64[:, ::1]")
+def _fingerprints(begin, end, values, offsets, q0, q1, weights0, weights1, result):
     modulus0, modulus1 = prepare(q0), prepare(q1)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            i, stop = offsets[d], offsets[d + 1]
-            f0, f1 = q0, q1
-            while i + 4 <= stop:
-                f0 = extend(f0, values, i, weights0, modulus0)
-                f1 = extend(f1, values, i, weights1, modulus1)
-                i += 4
-            while i < stop:
-                f0 = advance(f0 ^ values[i], modulus0)
-                f1 = advance(f1 ^ values[i], modulus1)
-                i += 1
-            result[d, 0] = f0
-            result[d, 1] = f1
+    for d in range(begin, end):
+        i, stop = offsets[d], offsets[d + 1]
+        f0, f1 = q0, q1
+        while i + 4 <= stop:
+            f0 = extend(f0, values, i, weights0, modulus0)
+            f1 = extend(f1, values, i, weights1, modulus1)
+            i += 4
+        while i < stop:
+            f0 = advance(f0 ^ values[i], modulus0)
+            f1 = advance(f1 ^ values[i], modulus1)
+            i += 1
+        result[d, 0] = f0
+        result[d, 1] = f1
 
 
 def cpu(values, offsets, polys):
     """As `reference`; rows in parallel."""
     q0, q1 = np.asarray(polys, np.uint64)
-    bounds, result = shares(offsets), np.empty((len(offsets) - 1, 2), np.uint64)
+    result = np.empty((len(offsets) - 1, 2), np.uint64)
     weights = kept_weights(4, q0), kept_weights(4, q1)
-    _fingerprints(len(bounds) - 1, values, offsets, bounds, q0, q1, *weights, result)
+    _fingerprints(shares(offsets), values, offsets, q0, q1, *weights, result)
     return result
 
 

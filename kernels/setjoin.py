@@ -33,9 +33,9 @@ from __future__ import annotations
 import numpy as np
 
 from ._bits import count_bits
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
-from ._ragged import sums_before
+from ._ragged import by_rows, of_rows, sums_before
 from ._search import lower_bound
 from .bitmaps import MOST_WORDS
 from .gather import copied
@@ -153,11 +153,7 @@ def reference(
                     best = sorted([*best, other])[:most]
         found.append(best)
         looked_at.append(looks)
-    return (
-        np.array([other for best in found for other in best], np.int64),
-        np.cumsum([0, *map(len, found)], dtype=np.int64),
-        np.array(looked_at, np.int64).reshape(-1, 4),
-    )
+    return *of_rows(found, np.int64), np.array(looked_at, np.int64).reshape(-1, 4)
 
 
 @jit()
@@ -528,18 +524,17 @@ def _probe(runs, known, held, needed, both, row, low, high, best, memo, looked_a
     return _meet(runs, known, needed, both, row, low, high, best, memo, looked_at)
 
 
-@parallel(
-    "(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]), "
-    "(int32[::1], uint64[::1], int64[::1], uint64[::1]), uint8[::1], int32[::1], int64, "
-    "int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1]",
+@by_rows(
+    "(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]), (int32[::1], uint64[::1], int64[::1], "
+    "uint64[::1]), uint8[::1], int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[:, ::1], "
+    "int64[::1], int64[:, ::1]",
     is_wide=True,
 )
-def _probe_rows(lower, upper, runs, known, held, needed, both, rows, first, stop, bounds, best, number, looked_at):
+def _probe_rows(lower, upper, runs, known, held, needed, both, rows, first, stop, best, number, looked_at):
     memo = np.empty(REMEMBERED, np.int64)
-    for part in range(lower, upper):
-        for i in range(bounds[part], bounds[part + 1]):
-            low, high = first[i], stop[i]
-            number[i] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], memo, looked_at[i])
+    for i in range(lower, upper):
+        low, high = first[i], stop[i]
+        number[i] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], memo, looked_at[i])
 
 
 def cpu(
@@ -548,10 +543,10 @@ def cpu(
     """As `reference`; rows in parallel."""
     best, number = np.empty((len(rows), most), np.int64), np.empty(len(rows), np.int64)
     looked_at = np.empty((len(rows), 4), np.int64)
-    bounds = shares(sums_before(offsets[rows + 1] - offsets[rows] + 1), 64)
+    work = sums_before(offsets[rows + 1] - offsets[rows] + 1)
     runs, known = (entries, starts, splits, places, offsets), (sizes, folds, bitmaps, words)
     asked = held, needed, both, rows, first, stop
-    _probe_rows(len(bounds) - 1, runs, known, *asked, bounds, best, number, looked_at)
+    _probe_rows(shares(work, 64), runs, known, *asked, best, number, looked_at)
     found, ends = copied(best.view(np.uint64).ravel(), np.arange(len(rows)) * most, sums_before(number))
     return found.view(np.int64), ends, looked_at
 

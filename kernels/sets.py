@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import bounds_of, fetch_offsets, namespace, on_device
-from ._ragged import longest_row, sums_before
+from ._ragged import by_rows, longest_row, of_rows, sums_before
 from ._sort import keep_in_order, order_of
 from .gather import copied
 
@@ -29,9 +29,7 @@ def reference(values, offsets):
     offsets : array of int64, shape (rows + 1,)
         From 0 to m. Empty rows stay empty.
     """
-    rows = [sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)]
-    sizes = [len(row) for row in rows]
-    return np.array([x for row in rows for x in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
+    return of_rows([sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)], np.uint64)
 
 
 @jit()
@@ -102,23 +100,21 @@ def distinct(row, out, ends):
     return out[:size]
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
-def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
+@by_rows("uint64[::1], int64[::1], uint64[::1], int64[::1]")
+def _sort_rows(begin, end, values, offsets, out, sizes):
     """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
     base = offsets[0]
-    for p in range(begin, end):
-        longest = longest_row(offsets, bounds[p], bounds[p + 1])
-        ends = np.empty(2 * longest + 1, np.uint32)
-        for d in range(bounds[p], bounds[p + 1]):
-            row = out[offsets[d] - base : offsets[d + 1] - base]
-            sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
+    longest = longest_row(offsets, begin, end)
+    ends = np.empty(2 * longest + 1, np.uint32)
+    for d in range(begin, end):
+        row = out[offsets[d] - base : offsets[d + 1] - base]
+        sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
 
 
 def cpu(values, offsets):
     """As `reference`: rows in parallel, each distributed by upper bits and finished by insertion."""
-    bounds = shares(offsets)
     out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
-    _sort_rows(len(bounds) - 1, values, offsets, bounds, out, sizes)
+    _sort_rows(shares(offsets), values, offsets, out, sizes)
     new_offsets = sums_before(sizes)
     if new_offsets[-1] == len(out):
         return out, new_offsets

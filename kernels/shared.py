@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 
-from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, sort_by_key
+from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, pairs_of_buckets, sort_by_key
 from ._constants import constant
 from ._cpu import jit
 from ._launch import bounds_of, check_rows, namespace, on_device
@@ -57,21 +57,10 @@ def reference(values, offsets, least, bucket_limit, bucket_probe):
     for row, (start, stop) in enumerate(pairwise(offsets.tolist())):
         for value in values[start:stop].tolist():
             table.setdefault(value, []).append(row)
-    pairs: Counter[tuple[int, int]] = Counter()
-    num_large, num_uncompared, crowded = 0, 0, np.zeros(len(offsets) - 1, bool)
-    for bucket in table.values():
-        numbered = combinations(enumerate(bucket), 2)
-        compared = [(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit]
-        pairs.update(compared)
-        num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
-        if len(bucket) > bucket_limit:
-            num_large += 1
-            crowded[bucket] = True
+    pairs, *left_out = pairs_of_buckets(table.values(), bucket_limit, bucket_probe, len(offsets) - 1)
     sizes = np.diff(offsets).tolist()
-    needed = {(a, b): min(least, sizes[a], sizes[b]) for a, b in pairs}
-    found = sorted((*pair, count) for pair, count in pairs.items() if count >= needed[pair])
-    left, right, counts = np.array(found, np.int64).reshape(-1, 3).T.copy()
-    return left, right, counts, num_large, num_uncompared, crowded
+    found = sorted((a, b, count) for (a, b), count in Counter(pairs).items() if count >= min(least, sizes[a], sizes[b]))
+    return *np.array(found, np.int64).reshape(-1, 3).T.copy(), *left_out
 
 
 @jit("int64[::1]")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._constants import constants
-from ._cpu import jit, parallel, shares, types
+from ._cpu import jit, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -30,7 +30,7 @@ from ._gf2 import (
     windows,
 )
 from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 from ._sort import firsts_of, order_in_rows
 
 
@@ -86,40 +86,35 @@ def _count(offsets, w, circular, new_offsets):
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
 
 
-@parallel(
-    *for_widths("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], WEIGHTS, boolean, uint64"),
-    is_wide=True,
-)
-def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, circular, q):
+@by_rows(*for_widths("uint64[::1], int64[::1], int64[::1], uint64[::1], WEIGHTS, boolean, uint64"), is_wide=True)
+def _fill(begin, end, tokens, offsets, new_offsets, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
-            whole = max(0, length - w + 1)
-            windows(tokens, start, whole, weights, modulus, values, out)
-            for i in range(whole, new_offsets[d + 1] - out):  # windows that wrap, or the one of a short document
-                f = q
-                for j in range(i, i + (w if circular else length)):
-                    f = advance(f ^ tokens[start + (j if j < length else j % length)], modulus)
-                values[out + i] = f
+    for d in range(begin, end):
+        start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
+        whole = max(0, length - w + 1)
+        windows(tokens, start, whole, weights, modulus, values, out)
+        for i in range(whole, new_offsets[d + 1] - out):  # windows that wrap, or the one of a short document
+            f = q
+            for j in range(i, i + (w if circular else length)):
+                f = advance(f ^ tokens[start + (j if j < length else j % length)], modulus)
+            values[out + i] = f
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64")
-def _label(begin, end, values, offsets, bounds, bag_poly):
+@by_rows("uint64[::1], int64[::1], uint64")
+def _label(begin, end, values, offsets, bag_poly):
     """Replace each shingle by the fingerprint of (shingle, occurrence number)."""
     modulus = prepare(bag_poly)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            row = values[offsets[d] : offsets[d + 1]]
-            order = np.argsort(row, kind="mergesort")
-            occurrence = np.uint64(0)
-            previous = np.uint64(0)
-            for i in order:
-                shingle = row[i]
-                occurrence = occurrence + np.uint64(1) if occurrence and shingle == previous else np.uint64(1)
-                previous = shingle
-                row[i] = advance(advance(bag_poly ^ shingle, modulus) ^ occurrence, modulus)
+    for d in range(begin, end):
+        row = values[offsets[d] : offsets[d + 1]]
+        order = np.argsort(row, kind="mergesort")
+        occurrence = np.uint64(0)
+        previous = np.uint64(0)
+        for i in order:
+            shingle = row[i]
+            occurrence = occurrence + np.uint64(1) if occurrence and shingle == previous else np.uint64(1)
+            previous = shingle
+            row[i] = advance(advance(bag_poly ^ shingle, modulus) ^ occurrence, modulus)
 
 
 def cpu(tokens, offsets, w, mode, poly, bag_poly):
@@ -128,11 +123,9 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     new_offsets = np.zeros(len(offsets), np.int64)
     _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
-    bounds = shares(offsets)
-    _fill(len(bounds) - 1, tokens, offsets, new_offsets, bounds, values, kept_weights(w, q), mode == "circular", q)
+    _fill(shares(offsets), tokens, offsets, new_offsets, values, kept_weights(w, q), mode == "circular", q)
     if mode == "bag":
-        bounds = shares(new_offsets)
-        _label(len(bounds) - 1, values, new_offsets, bounds, np.uint64(bag_poly))
+        _label(shares(new_offsets), values, new_offsets, np.uint64(bag_poly))
     return values, new_offsets
 
 

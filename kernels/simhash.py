@@ -26,9 +26,10 @@ adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions per feature
 
 import numpy as np
 
-from ._cpu import intrinsic, ir, jit, parallel, shares, types
+from ._cpu import intrinsic, ir, jit, shares, types
 from ._gf2 import mix64, mixed
 from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._ragged import by_rows
 from ._vectors import Vectors
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
@@ -130,38 +131,37 @@ def _tie(features, salt):
     return mix64(least)
 
 
-@parallel(
-    "uint64[::1], int64[::1], int64[::1], none, uint64, uint64[::1]",
-    "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1]",
+@by_rows(
+    "uint64[::1], int64[::1], none, uint64, uint64[::1]",
+    "uint64[::1], int64[::1], uint64[::1], uint64, uint64[::1]",
     is_wide=True,
 )
-def _simhashes(begin, end, features, offsets, bounds, weights, salt, simhash):
-    for part in range(begin, end):
-        x = np.empty(_CHUNK, np.uint64)
-        counters = np.empty(64, np.uint64)  # weight of the features that have the bit
-        for d in range(bounds[part], bounds[part + 1]):
-            counters[:] = 0
-            total = np.uint64(0)
-            for start in range(offsets[d], offsets[d + 1], _CHUNK):
-                chunk = features[start : min(start + _CHUNK, offsets[d + 1])]  # by itself: a vector is one load then
-                count = len(chunk)
-                for j in range(count):
-                    x[j] = mix64(chunk[j] + salt)
-                if weights is not None:
-                    total += _add_weights(x, weights[start : start + count], counters)
-                    continue
-                total += np.uint64(count)
-                padded = -(-count // _BLOCK) * _BLOCK
-                x[count:padded] = 0
-                for at in range(0, padded, _BLOCK):
-                    _add_bits(x, at, counters)
-            result, tied = np.uint64(0), np.uint64(0)
-            for i in range(64):
-                result |= np.uint64(counters[i] > total - counters[i]) << np.uint64(i)
-                tied |= np.uint64(counters[i] == total - counters[i]) << np.uint64(i)
-            if tied != np.uint64(0) and offsets[d + 1] > offsets[d]:
-                result |= tied & _tie(features[offsets[d] : offsets[d + 1]], salt)
-            simhash[d] = result
+def _simhashes(begin, end, features, offsets, weights, salt, simhash):
+    x = np.empty(_CHUNK, np.uint64)
+    counters = np.empty(64, np.uint64)  # weight of the features that have the bit
+    for d in range(begin, end):
+        counters[:] = 0
+        total = np.uint64(0)
+        for start in range(offsets[d], offsets[d + 1], _CHUNK):
+            chunk = features[start : min(start + _CHUNK, offsets[d + 1])]  # by itself: a vector is one load then
+            count = len(chunk)
+            for j in range(count):
+                x[j] = mix64(chunk[j] + salt)
+            if weights is not None:
+                total += _add_weights(x, weights[start : start + count], counters)
+                continue
+            total += np.uint64(count)
+            padded = -(-count // _BLOCK) * _BLOCK
+            x[count:padded] = 0
+            for at in range(0, padded, _BLOCK):
+                _add_bits(x, at, counters)
+        result, tied = np.uint64(0), np.uint64(0)
+        for i in range(64):
+            result |= np.uint64(counters[i] > total - counters[i]) << np.uint64(i)
+            tied |= np.uint64(counters[i] == total - counters[i]) << np.uint64(i)
+        if tied != np.uint64(0) and offsets[d + 1] > offsets[d]:
+            result |= tied & _tie(features[offsets[d] : offsets[d + 1]], salt)
+        simhash[d] = result
 
 
 def cpu(features, offsets, weights, bits):
@@ -174,8 +174,7 @@ def cpu(features, offsets, weights, bits):
     weights = None if weights is None else weights.view(np.uint64)
     for word in range(len(simhash)):
         salt = np.uint64(word * _STEP % 2**64)
-        bounds = shares(offsets)
-        _simhashes(len(bounds) - 1, features, offsets, bounds, weights, salt, simhash[word])
+        _simhashes(shares(offsets), features, offsets, weights, salt, simhash[word])
     return simhash[0] if bits == 64 else np.ascontiguousarray(simhash.T)
 
 

@@ -20,7 +20,7 @@ from itertools import islice
 import numpy as np
 
 from ._constants import constant, constants
-from ._cpu import Rare, jit, parallel, shares, types
+from ._cpu import Rare, jit, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -33,7 +33,7 @@ from ._gf2 import (
     windows,
 )
 from ._launch import TABLES, cuda, kernel, load, namespace, on_device, row_of
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 
 
 def reference(tokens, offsets, stops, c, poly):
@@ -106,72 +106,70 @@ def _in_table(token, table, first):
     return table[at] == token
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64, boolean[::1], int64[::1], boolean[::1]")
-def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, without):
+@by_rows("uint64[::1], int64[::1], uint64[::1], int64, boolean[::1], int64[::1], boolean[::1]")
+def _mark(begin, end, tokens, offsets, stops, c, is_stop, counts, without):
     """Mark the stop words, and count the features of each document."""
     table = _table_of(stops)
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            following = spots = 0
-            for i in range(offsets[d + 1] - 1, offsets[d] - 1, -1):
-                stop = len(table) > 0 and _in_table(tokens[i], table, stops[0])
-                is_stop[i] = stop
-                following += not stop
-                spots += stop and following >= c
-            length = offsets[d + 1] - offsets[d]
-            without[d] = length > 0 and spots == 0
-            counts[d] = max(1, length - c + 1) if without[d] else spots
+    for d in range(begin, end):
+        following = spots = 0
+        for i in range(offsets[d + 1] - 1, offsets[d] - 1, -1):
+            stop = len(table) > 0 and _in_table(tokens[i], table, stops[0])
+            is_stop[i] = stop
+            following += not stop
+            spots += stop and following >= c
+        length = offsets[d + 1] - offsets[d]
+        without[d] = length > 0 and spots == 0
+        counts[d] = max(1, length - c + 1) if without[d] else spots
 
 
-@parallel(
+@by_rows(
     *map(
         Rare,
         for_widths(
-            "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
-            "uint64[::1], WEIGHTS, uint64"
+            "uint64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], uint64[::1], "
+            "WEIGHTS, uint64"
         ),
     ),
     is_wide=True,
 )
-def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
+def _fill(lower, upper, tokens, offsets, new_offsets, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are buffers for the tokens of each document that are not stop words, and for their places.
 
     No branch depends on which tokens are stop words, which the processor could not predict.
     """
     modulus = prepare(q)
     c = len(weights) - 1
-    for part in range(lower, upper):
-        for d in range(bounds[part], bounds[part + 1]):
-            start, end, out = offsets[d], offsets[d + 1], new_offsets[d]
-            if without[d]:
-                whole = max(0, end - start - c + 1)
-                windows(tokens, start, whole, weights, modulus, values, out)
-                if whole == 0:
-                    f = q
-                    for i in range(start, end):
-                        f = advance(f ^ tokens[i], modulus)
-                    values[out] = f
-                continue
-            other = place = start
-            for i in range(start, end):
-                others[other], places[place] = tokens[i], i
-                other += not is_stop[i]
-                place += is_stop[i]
-            for j in range(new_offsets[d + 1] - out):  # chains that the document does not cut off come first
-                i = places[start + j]
-                values[out + j] = extend(advance(q ^ tokens[i], modulus), others, i - j, weights, modulus)
+    for d in range(lower, upper):
+        start, end, out = offsets[d], offsets[d + 1], new_offsets[d]
+        if without[d]:
+            whole = max(0, end - start - c + 1)
+            windows(tokens, start, whole, weights, modulus, values, out)
+            if whole == 0:
+                f = q
+                for i in range(start, end):
+                    f = advance(f ^ tokens[i], modulus)
+                values[out] = f
+            continue
+        other = place = start
+        for i in range(start, end):
+            others[other], places[place] = tokens[i], i
+            other += not is_stop[i]
+            place += is_stop[i]
+        for j in range(new_offsets[d + 1] - out):  # chains that the document does not cut off come first
+            i = places[start + j]
+            values[out + j] = extend(advance(q ^ tokens[i], modulus), others, i - j, weights, modulus)
 
 
 def cpu(tokens, offsets, stops, c, poly):
     """As `reference`; documents in parallel, the chain of a spot summed before one reduction."""
-    q, num_rows, bounds = np.uint64(poly), len(offsets) - 1, shares(offsets)
+    q, num_rows = np.uint64(poly), len(offsets) - 1
     is_stop, without = np.empty(len(tokens), np.bool_), np.empty(num_rows, np.bool_)
-    new_offsets = np.zeros(num_rows + 1, np.int64)
-    _mark(len(bounds) - 1, tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
+    bounds, new_offsets = shares(offsets), np.zeros(num_rows + 1, np.int64)
+    _mark(bounds, tokens, offsets, stops, c, is_stop, new_offsets[1:], without)
     np.cumsum(new_offsets, out=new_offsets)
     values, others = np.empty(new_offsets[-1], np.uint64), np.empty(len(tokens), np.uint64)
     places, weights = np.empty(len(tokens), np.int64), kept_weights(c, q)
-    _fill(len(bounds) - 1, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
+    _fill(bounds, tokens, offsets, new_offsets, is_stop, without, others, places, values, weights, q)
     return values, new_offsets, int(np.count_nonzero(without))
 
 

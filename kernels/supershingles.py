@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._constants import constants
-from ._cpu import parallel, shares, types
+from ._cpu import shares, types
 from ._gf2 import (
     LANES,
     advance,
@@ -28,6 +28,7 @@ from ._gf2 import (
     window_weights,
 )
 from ._launch import TABLES, Kernel, cuda, kernel, load, namespace, on_device
+from ._ragged import by_rows
 
 
 def reference(signatures, k, s, bits, poly):
@@ -55,33 +56,32 @@ def reference(signatures, k, s, bits, poly):
     return features
 
 
-@parallel(
-    "uint32[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
-    "uint64[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
+@by_rows(
+    "uint32[:, ::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
+    "uint64[:, ::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
 )
-def _features(begin, end, signatures, bounds, k, s, bits, weights, q, features):
+def _features(begin, end, signatures, k, s, bits, weights, q, features):
     modulus = prepare(q)
     width = -(-k // LANES) * LANES
     begins = np.zeros(width, np.uint64)
     for j in range(k):
         begins[j] = advance(q ^ np.uint64(j), modulus)
-    for part in range(begin, end):
-        words, found = np.zeros(width * s, np.uint64), np.empty(width, np.uint64)
-        for d in range(bounds[part], bounds[part + 1]):
-            for j in range(k):
-                for i in range(s):
-                    words[i * width + j] = np.uint64(signatures[d, j * s + i])
-                words[j] ^= begins[j]
-            columns(words, width, weights, modulus, found)
-            for j in range(k):
-                features[d, j] = mix64(found[j]) >> np.uint64(64 - bits) if bits < 64 else found[j]
+    words, found = np.zeros(width * s, np.uint64), np.empty(width, np.uint64)
+    for d in range(begin, end):
+        for j in range(k):
+            for i in range(s):
+                words[i * width + j] = np.uint64(signatures[d, j * s + i])
+            words[j] ^= begins[j]
+        columns(words, width, weights, modulus, found)
+        for j in range(k):
+            features[d, j] = mix64(found[j]) >> np.uint64(64 - bits) if bits < 64 else found[j]
 
 
 def cpu(signatures, k, s, bits, poly):
     """As `reference`; documents in parallel, the products of a feature summed before one reduction, some at once."""
-    q, bounds = np.uint64(poly), shares(np.arange(len(signatures) + 1))
+    q = np.uint64(poly)
     features = np.empty((len(signatures), k), np.uint64)
-    _features(len(bounds) - 1, signatures, bounds, k, s, bits, window_weights(s, q), q, features)
+    _features(shares(np.arange(len(signatures) + 1)), signatures, k, s, bits, window_weights(s, q), q, features)
     return features
 
 

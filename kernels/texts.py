@@ -12,9 +12,10 @@ one a thread.
 import numpy as np
 
 from . import sequences
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._gf2 import advance, extend, kept_weights, prepare, rabin_words
 from ._launch import cuda, kernel, know, namespace, on_device, row_of, to_host
+from ._ragged import by_rows, sums_before
 from ._utf8 import load_word
 
 
@@ -61,33 +62,32 @@ def _extend_by_text(f, text, i, words, weights, modulus):
     return extend(f, words, 0, weights, modulus)
 
 
-@parallel("uint8[::1], int64[::1], int64[::1], uint64, (uint64,) * 5, (uint64,) * 17, uint64[::1]")
-def _fingerprints(begin, end, text, offsets, bounds, q, few, many, result):
+@by_rows("uint8[::1], int64[::1], uint64, (uint64,) * 5, (uint64,) * 17, uint64[::1]")
+def _fingerprints(begin, end, text, offsets, q, few, many, result):
     modulus = prepare(q)
-    for part in range(begin, end):
-        words = np.empty(len(many) - 1, np.uint64)
-        for d in range(bounds[part], bounds[part + 1]):
-            start, stop = offsets[d], offsets[d + 1]
-            i, f = start, q
-            while i + 128 <= stop:
-                f = _extend_by_text(f, text, i, words, many, modulus)
-                i += 128
-            while i + 32 <= stop:
-                f = _extend_by_text(f, text, i, words, few, modulus)
-                i += 32
-            while i + 8 <= stop:
-                f = advance(f ^ load_word(text, i), modulus)
-                i += 8
-            if i < stop:
-                f = advance(f ^ _last_word(text, i, start, stop), modulus)
-            result[d] = advance(f ^ np.uint64(stop - start), modulus)
+    words = np.empty(len(many) - 1, np.uint64)
+    for d in range(begin, end):
+        start, stop = offsets[d], offsets[d + 1]
+        i, f = start, q
+        while i + 128 <= stop:
+            f = _extend_by_text(f, text, i, words, many, modulus)
+            i += 128
+        while i + 32 <= stop:
+            f = _extend_by_text(f, text, i, words, few, modulus)
+            i += 32
+        while i + 8 <= stop:
+            f = advance(f ^ load_word(text, i), modulus)
+            i += 8
+        if i < stop:
+            f = advance(f ^ _last_word(text, i, start, stop), modulus)
+        result[d] = advance(f ^ np.uint64(stop - start), modulus)
 
 
 def cpu(text, offsets, poly):
     """As `reference`; documents in parallel."""
     q = np.uint64(poly)
-    bounds, result = shares(offsets), np.empty(len(offsets) - 1, np.uint64)
-    _fingerprints(len(bounds) - 1, text, offsets, bounds, q, kept_weights(4, q), kept_weights(16, q), result)
+    result = np.empty(len(offsets) - 1, np.uint64)
+    _fingerprints(shares(offsets), text, offsets, q, kept_weights(4, q), kept_weights(16, q), result)
     return result
 
 
@@ -114,8 +114,7 @@ def _lay_out(text, offsets, firsts, words):
 def gpu(text, offsets, poly):
     """As `reference`; the words of all rows are laid out in parallel, then fingerprinted by `sequences`."""
     xp = namespace()
-    on_host = np.zeros(len(offsets), np.int64)
-    np.cumsum((np.diff(to_host(offsets)) + 15) // 8, out=on_host[1:])  # a word for the number of bytes, too
+    on_host = sums_before((np.diff(to_host(offsets)) + 15) // 8)  # a word for the number of bytes, too
     text, offsets = on_device(text), on_device(offsets)
     firsts, words = xp.zeros(len(offsets), np.int64), xp.empty(int(on_host[-1]), np.uint64)
     xp.cumsum((offsets[1:] - offsets[:-1] + 15) // 8, out=firsts[1:])

@@ -46,8 +46,8 @@ import numpy as np
 
 from . import _unicode_table as unicode_table
 from ._constants import constants
-from ._cpu import jit, parallel, shares, types
-from ._folding import fold_documents, place_folded
+from ._cpu import jit, shares, types
+from ._folding import fold_documents
 from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
 from ._launch import (
     TABLES,
@@ -63,6 +63,7 @@ from ._launch import (
     on_device,
     to_host,
 )
+from ._ragged import by_rows, sums_before
 from ._token_beginnings import (
     APART,
     BEGIN,
@@ -296,23 +297,19 @@ def _is_divided(text, start, stop):
     return start == stop or not is_word(text[stop - 1])
 
 
-@parallel(
-    "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64",
-    is_wide=True,
-)
-def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
+@by_rows("uint8[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64", is_wide=True)
+def _fill(begin, end, text, offsets, folded, begins, ends, new_offsets, values, q):
     modulus = prepare(q)
-    for part in range(begin, end):
-        scratch = _scratch()
-        d, last = bounds[part], bounds[part + 1]
-        while d < last:
-            first, d = d, d + 1
-            if ends[first] >= 0:
-                _split(folded, begins[first], ends[first], values, new_offsets[first], scratch, q, modulus)
-                continue
-            while d < last and ends[d] < 0 and _is_divided(text, offsets[first], offsets[d]):
-                d += 1
-            _split(text, offsets[first], offsets[d], values, new_offsets[first], scratch, q, modulus)
+    scratch = _scratch()
+    d, last = begin, end
+    while d < last:
+        first, d = d, d + 1
+        if ends[first] >= 0:
+            _split(folded, begins[first], ends[first], values, new_offsets[first], scratch, q, modulus)
+            continue
+        while d < last and ends[d] < 0 and _is_divided(text, offsets[first], offsets[d]):
+            d += 1
+        _split(text, offsets[first], offsets[d], values, new_offsets[first], scratch, q, modulus)
 
 
 @jit()
@@ -365,34 +362,28 @@ def _place(text, i, stop, newest, page, sequence, starts, items, begins, ends):
         i += length
 
 
-@parallel(
-    "uint8[::1], int64[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], "
-    "int64[::1], int64[::1]"
+@by_rows(
+    "uint8[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], int64[::1], int64[::1]"
 )
-def _place_documents(begin, end, text, offsets, bounds, new_offsets, page, sequence, starts, items, begins, ends):
-    for part in range(begin, end):
-        for d in range(bounds[part], bounds[part + 1]):
-            if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
-                newest = new_offsets[d] - 1
-                _place(text, offsets[d], offsets[d + 1], newest, page, sequence, starts, items, begins, ends)
+def _place_documents(begin, end, text, offsets, new_offsets, page, sequence, starts, items, begins, ends):
+    for d in range(begin, end):
+        if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
+            newest = new_offsets[d] - 1
+            _place(text, offsets[d], offsets[d + 1], newest, page, sequence, starts, items, begins, ends)
 
 
 def cpu(text, offsets, poly, places=False):
     """Return what `reference` returns: documents in parallel, words found 64 bytes at a time."""
     bounds = shares(offsets)
-    widest, *table = unicode_table.load()
-    begins, ends = place_folded(text, offsets, bounds, widest)
-    folded = np.empty(begins[-1], np.uint8)  # as `rarity` says of huge pages
-    counts, invalid = fold_documents(text, offsets, bounds, begins, ends, folded, *table)
-    new_offsets = np.zeros(len(offsets), np.int64)
-    np.cumsum(counts, out=new_offsets[1:])
+    folded, begins, ends, counts, invalid = fold_documents(text, offsets, bounds)
+    new_offsets = sums_before(counts)
     values = np.empty(new_offsets[-1], np.uint64)
-    _fill(len(bounds) - 1, text, offsets, bounds, folded, begins, ends, new_offsets, values, np.uint64(poly))
+    _fill(bounds, text, offsets, folded, begins, ends, new_offsets, values, np.uint64(poly))
     if not places:
-        return values, new_offsets, int(invalid)
-    begins, ends = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
-    _place_documents(len(bounds) - 1, text, offsets, bounds, new_offsets, *packed_table()[:4], begins, ends)
-    return values, new_offsets, int(invalid), begins, ends
+        return values, new_offsets, invalid
+    begins, ends = np.empty((2, len(values)), np.int64)
+    _place_documents(bounds, text, offsets, new_offsets, *packed_table()[:4], begins, ends)
+    return values, new_offsets, invalid, begins, ends
 
 
 @Device

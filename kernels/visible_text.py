@@ -56,6 +56,7 @@ from . import _html_names as tags
 from ._cpu import jit, parallel, shares
 from ._html_names import element_slot, hash_on, tables
 from ._html_vectors import byte_mask, end_mask, text_mask
+from ._ragged import sums_before
 from ._utf8 import copy_block, load_word, lower_eight
 from ._vectors import trailing_zeros
 
@@ -836,10 +837,9 @@ def cpu(text, offsets):
     """As `reference`; documents in parallel, and 64 bytes at a time outside the names of tags."""
     bounds = shares(offsets)
     room = np.empty(MOST_GROWN * int(offsets[-1] - offsets[0]) + 64 * len(bounds), np.uint8)  # touched as it is filled
-    new_offsets = np.zeros(len(offsets), np.int64)
     lengths, doubtful = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.bool_)
     _fill(len(bounds) - 1, text, offsets, bounds, room, lengths, doubtful, *tables())
-    np.cumsum(lengths, out=new_offsets[1:])
+    new_offsets = sums_before(lengths)
     values = np.empty(new_offsets[-1], np.uint8)
     _gather(len(bounds) - 1, offsets, bounds, room, new_offsets, values)
     return values, new_offsets, doubtful

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import jit, shares
 from ._launch import cuda, kernel, namespace, on_device
-from ._ragged import sums_before
+from ._ragged import by_rows, sums_before
 from ._search import first_not_below
 
 
@@ -74,13 +74,12 @@ def _sums(a, b):
     return minima, maxima
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
-def _merge_pairs(begin, end, values, offsets, left, right, bounds, minima, maxima):
-    for p in range(begin, end):
-        for pair in range(bounds[p], bounds[p + 1]):
-            a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
-            b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
-            minima[pair], maxima[pair] = _sums(a, b)
+@by_rows("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
+def _merge_pairs(begin, end, values, offsets, left, right, minima, maxima):
+    for pair in range(begin, end):
+        a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
+        b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
+        minima[pair], maxima[pair] = _sums(a, b)
 
 
 def cpu(values, offsets, left, right):
@@ -88,8 +87,7 @@ def cpu(values, offsets, left, right):
     sizes = np.diff(offsets)
     work = sums_before(sizes[left] + sizes[right])
     minima, maxima = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    bounds = shares(work)
-    _merge_pairs(len(bounds) - 1, values, offsets, left, right, bounds, minima, maxima)
+    _merge_pairs(shares(work), values, offsets, left, right, minima, maxima)
     return minima, maxima
 
 

@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, ending, percent, resemblance as in_digits, row, some, table_by
-from ..results.fail_over import CountedShare, of_rows
+from ..results.fail_over import CountedShare, Counting, of_rows
 from ..text.raw_text import to_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LIMITED = ("lost", "missed", "skipped")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Counting):
     """The result of an audit, which `audit` returns.
 
     Parameters
@@ -67,11 +67,6 @@ class Audit:
     report: dict[str, Any]
     recipe: Recipe
     documents: Documents
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The numbers of documents, pairs and clusters by their names."""
-        return self.report["counts"]
 
     @property
     def limited(self) -> dict[str, CountedShare]:

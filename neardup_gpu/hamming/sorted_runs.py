@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,16 +69,9 @@ class SortedRuns:
             self._write()
         first, last = np.concatenate(self._first), np.concatenate(self._last)
         starts = np.sort(first)[:: max(1, HELD // BLOCK)]
-        for at, start in enumerate(starts):
-            until = starts[at + 1] if at + 1 < len(starts) else None
-            mine = last >= start
-            if until is not None:
-                mine &= first < until
-            words = self._spool.gather(np.flatnonzero(mine)).values
-            within = words >= start
-            if until is not None:
-                within &= words < until
-            yield self._rows(sort_unique(words[within], 2 * self._bits))
+        for start, until in pairwise(np.append(starts, np.uint64(2**64 - 1))):  # which no pair of two rows is
+            words = self._spool.gather(np.flatnonzero((last >= start) & (first < until))).values
+            yield self._rows(sort_unique(words[(words >= start) & (words < until)], 2 * self._bits))
 
     def _rows(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         right = words & np.uint64((1 << self._bits) - 1)

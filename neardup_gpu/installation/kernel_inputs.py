@@ -238,9 +238,7 @@ def fold(draw: Draw, size: int) -> tuple:
     return text, offsets, draw.option([every, *((each,) for each in every), every[::2]]), places
 
 
-def letters(draw: Draw, size: int) -> tuple:
-    """Draw what `tokens` takes."""
-    return tokens(draw, size)
+letters = tokens
 
 
 def lines(draw: Draw, size: int) -> tuple:

@@ -14,7 +14,7 @@ from ..report import percent
 from ..settings import setting
 from ._modules import choice, data, kernels, launch, np, pa
 from .contract import SampledCounts
-from .elements import OnePermutation, checked_leading, sampled_counts, unpadded
+from .elements import OnePermutation, checked_leading, each_once, sampled_counts, unpadded
 
 if TYPE_CHECKING:
     from neardup_gpu.kernels.cluster_stream import Stream
@@ -231,10 +231,7 @@ class BottomK(OnePermutation):
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
         rows = [choice.to_host(self._checked_sketches(each)) for each in sketches]
-        joined = np.sort(np.concatenate(rows, axis=1), axis=1)
-        joined[:, 1:][joined[:, 1:] == joined[:, :-1]] = kernels.bottomk.EMPTY
-        joined.sort(axis=1)
-        return joined[:, : self.s].copy()
+        return np.sort(each_once(np.concatenate(rows, axis=1)), axis=1)[:, : self.s].copy()
 
     def union_sizes(self, sketches: Any) -> np.ndarray:
         """Estimate how many distinct shingles each sketch is of: (s - 1) 2**64 / y, y its greatest element.

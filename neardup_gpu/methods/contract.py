@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cas
 
 from .. import checks, theory
 from ..errors import ParameterError
-from ._modules import choice, data, np
+from ._modules import choice, data, launch, np
 from .measures import RESEMBLANCE, Measure
 
 if TYPE_CHECKING:
@@ -431,6 +431,8 @@ class Sketch(Method):
 
     def _checked_keys(self, keys: Any, made_by: str = "keys") -> Any:
         """Return keys, checked; `made_by` is the name of the method that returns them."""
+        if hasattr(keys, "shape"):
+            launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape = (None, self.key_columns) if self.key_columns else (None,)
         return checks.array("keys", keys, np.uint64, shape, hint=f"as {type(self).__name__}.{made_by} gives")
 

@@ -116,7 +116,7 @@ class OnePermutation(Sketch):
         keys = self._checked_keys(keys)
         launch.check_rows(keys.size, "elements")
         present = self._present(present, len(keys))
-        rows = unpadded(_each_once(keys), present)
+        rows = unpadded(each_once(keys), present)
         run, limits = choice.kernel(kernels.shared, backend), (self.bucket_limit, self.bucket_probe)
         left, right, _, large, uncompared, crowded = run(rows.values, rows.offsets, self._least(), *limits)
         return Candidates(data.Pairs._trusted(left, right), int(large), int(uncompared), crowded)
@@ -172,7 +172,7 @@ class OnePermutation(Sketch):
         [[5, 6], [6]]
         """
         checks.seed(seed)
-        keys, least = _each_once(self._checked_keys(choice.to_host(keys))), self._least()
+        keys, least = each_once(self._checked_keys(choice.to_host(keys))), self._least()
         needed = np.minimum((keys != kernels.groups.EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
         for column in keys.T:
             rows = np.flatnonzero(column != kernels.groups.EMPTY)
@@ -243,7 +243,7 @@ def unpadded(keys: Any, present: Any = None) -> Ragged:
     return data.Ragged._trusted(values, offsets)
 
 
-def _each_once(keys: Any) -> Any:
+def each_once(keys: Any) -> Any:
     """The keys of each row in ascending order; of equal ones all but the first are 2**64 - 1."""
     keys = launch.array_module(keys).sort(keys, axis=1)
     keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = kernels.groups.EMPTY

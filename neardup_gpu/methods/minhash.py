@@ -19,7 +19,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
-from ._modules import arrays, choice, data, kernels, launch, np, pa
+from ._modules import arrays, choice, data, kernels, np, pa
 from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 from .measures import RESEMBLANCE, Measure, Weighted
 
@@ -581,8 +581,6 @@ class MinHash(WeighingSketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([1]))
         """
-        if hasattr(keys, "shape"):
-            launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         keys = self._checked_keys(keys)
         present = self._present(present, len(keys))
         limits = self.bucket_limit, self.bucket_probe

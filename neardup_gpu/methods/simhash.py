@@ -332,8 +332,6 @@ class SimHash(WeighingSketch):
         from .table_design import settled
 
         checks.seed(seed)
-        if hasattr(keys, "shape"):
-            launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         keys = self._checked_keys(keys, "sketch")
         present = self._present(present, len(keys))
         placed = launch.on_device if choice.resolve(backend) == "gpu" else choice.to_host

@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, ending, heading, percent, row, shorten, shown, table_by
 from ..results.by_value import LISTED, Grouping
-from ..results.fail_over import CountedShare, of_rows
+from ..results.fail_over import CountedShare, Counting, of_rows
 from ..results.tables import as_json
 from ..text.token_kinds import KINDS, noun_of
 from .corpus import TokenCorpus
@@ -26,7 +26,7 @@ REASONS = ("template", "repeated")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Substrings:
+class Substrings(Counting):
     """The result of a search for repeated passages, which `substrings` returns.
 
     Parameters
@@ -52,11 +52,6 @@ class Substrings:
     spans: pa.Table
     documents: pa.Table
     report: dict[str, Any]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The numbers of documents, tokens and passages by their names."""
-        return self.report["counts"]
 
     @property
     def limited(self) -> dict[str, CountedShare]:

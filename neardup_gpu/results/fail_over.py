@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import ParameterError
 from ..report import percent
@@ -19,6 +19,17 @@ class CountedShare(NamedTuple):
     number: int
     part: int
     of: int
+
+
+class Counting:
+    """A result that has a report, as `report`."""
+
+    report: dict[str, Any]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts of the report by their names: of documents, and of what was looked for in them."""
+        return self.report["counts"]
 
 
 class Limit(NamedTuple):

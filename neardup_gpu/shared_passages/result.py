@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..repeated_passages.result import flow_lines, flow_report
 from ..report import count, ending, percent, row, shorten, table_by
 from ..results.by_value import Grouping
-from ..results.fail_over import CountedShare, of_rows
+from ..results.fail_over import CountedShare, Counting, of_rows
 from ..results.tables import as_json
 from ..text.token_kinds import noun_of
 from .finding import Coverage, FoundPassages
@@ -30,7 +30,7 @@ LIMITED = ("passages", "documents", "skipped")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharedText:
+class SharedText(Counting):
     """The result of a search for shared passages, which `passages` returns.
 
     Parameters
@@ -63,11 +63,6 @@ class SharedText:
     documents: pa.Table
     sources: pa.Table | None
     report: dict[str, Any]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The numbers of documents, tokens and passages by their names."""
-        return self.report["counts"]
 
     @property
     def limited(self) -> dict[str, CountedShare]:

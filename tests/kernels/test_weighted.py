@@ -110,7 +110,7 @@ class TestDarts:
         again = np.empty_like(found)
         bounds = np.array([0, len(rows)])
         salt, first = np.uint64(5), np.uint64(expected)
-        dart._throw_rows(1, features, offsets, bounds, weights, salt, first, dart.poisson(), again)
+        dart._throw_rows(bounds, features, offsets, weights, salt, first, dart.poisson(), again)
         assert (again == found).all()
 
     def test_where_ranks_are_coarse(self):
