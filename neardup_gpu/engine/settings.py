@@ -42,7 +42,7 @@ class Engine:
         Folder for temporary files: shingles that wait for verification, 8 bytes each, in `dedup`, tokens or shingles
         that wait for document frequencies in `sketch`, and arrays beyond a bound of memory in `substrings` and
         `passages`. If None, it is next to the output, or the system's temporary folder if there is no output. With a
-        GPU they wait in its memory, as far as they fit there. Jobs that write no temporary files refuse it.
+        GPU they wait in its memory, as far as they fit there. Jobs that write no temporary files do not use it.
     batch_bytes : int, default None
         Bytes of text that `dedup` reads at a time. If None, it is 4 MiB; with a GPU, the most that fits its memory, up
         to 256 MiB.

@@ -41,7 +41,6 @@ from ..results.commonest import too_many_comparisons
 from ..results.result import Result
 from ..results.saving import write_result
 from ..results.tables import Facts, JobFacts, check_shared, remarks_of, report_of_job, tables_of
-from ..settings import refuse_unused
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
 from ..stages.joining import SpooledRows
 from ..stages.nearest_reference import nearest_pairs
@@ -195,9 +194,6 @@ def _run_here(arguments: Arguments) -> Result:
     engine, writing, output, bound = arguments.engine, arguments.writing, arguments.output, arguments.memory
     num_checked, clock = arguments.num_checked, Clock(arguments.progress)
     recipe, statistics = arguments.recipe.with_statistics(None)
-    counts_first = recipe.method.needs_statistics and statistics is None
-    if bound is None and not (recipe.verifies or counts_first):
-        refuse_unused(engine, "a job that verifies nothing and counts no frequencies", ["temp_dir"])
     engine.resolve()  # what cannot run here is refused before anything is opened
     sources = arguments.opened()
     engine = for_text(engine, lambda: bounded.text_bytes(sources))
@@ -227,7 +223,7 @@ def _run_here(arguments: Arguments) -> Result:
         runtime = stack.enter_context(engine.start())
         place = engine.temp_dir or folder
         first_pass = None
-        if counts_first:
+        if recipe.method.needs_statistics and statistics is None:
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         spool = None
         if recipe.verifies:

@@ -34,7 +34,6 @@ from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_files import NUM_SHINGLES, array_of, arrays_of, distinct_files, read_sketches
 from ..results.sketch_writing import SketchFiles, SketchWriter, counted, new_places, reported
-from ..settings import refuse_unused
 from ..stages.conditions import WITHIN
 from ..stages.decisions import found_by, identical
 from ..stages.sketching import Sketcher
@@ -151,13 +150,11 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     """Sketch in this process."""
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
-    counts_first = recipe.method.needs_statistics and statistics is None
-    if not counts_first:
-        refuse_unused(engine, "a sketch that counts no frequencies", ["temp_dir"])
     sources = arguments.opened()
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
+        counts_first = recipe.method.needs_statistics and statistics is None
         reads = arguments.files_read(sources)
         places = stack.enter_context(new_places(arguments, reads, counts_first=counts_first))
         sources.check_ids_early()

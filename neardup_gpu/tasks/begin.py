@@ -64,8 +64,6 @@ def begun(
     """
     path, overwrite, reads = arguments.output, arguments.writing.overwrite, [*sources.local_files, *reads]
     if workers is None:
-        if arguments.memory is None:
-            refuse_unused(arguments.engine, f"{verb} without a bound of memory or a work folder", ["temp_dir"])
         with contextlib.ExitStack() as stack:
             place = None if path is None else stack.enter_context(new_folder(path, overwrite, reads))
             stack.enter_context(large_arrays_within(arguments.memory, arguments.engine.temp_dir or place))

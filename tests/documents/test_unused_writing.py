@@ -43,33 +43,17 @@ def test_options_of_tasks_without_effect_are_refused(tmp_path) -> None:
     ("function", "options"),
     [
         (substrings, {}),
-        (passages, {}),
-        (contaminated, {"evals": {"e": TABLE}}),
-        (dedup, {"method": "simhash"}),
-        (dedup, {"method": "identical"}),
-        (sketch, {"output": "sketches"}),
-    ],
-)
-def test_a_folder_for_temporary_files_is_refused_by_jobs_that_write_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any, options: dict[str, Any]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParameterError, match=r"^temp_dir: .* does not use it; leave it out"):
-        function(TABLE, engine=Engine(temp_dir=str(tmp_path)), **options)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("function", "options"),
-    [
         (substrings, {"memory": "1GB"}),
+        (contaminated, {"evals": {"e": TABLE}}),
         (passages, {"memory": "1GB"}),
+        (dedup, {"method": "identical"}),
         (dedup, {"method": SimHash(weighting="tfidf")}),
         (dedup, {"method": "simhash", "memory": "1GB"}),
+        (sketch, {"output": "sketches"}),
         (sketch, {"output": "sketches", "method": SimHash(weighting="tfidf")}),
     ],
 )
-def test_a_folder_for_temporary_files_is_taken_by_jobs_that_may_write_some(
+def test_a_folder_for_temporary_files_is_taken_by_all_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any, options: dict[str, Any]
 ) -> None:
     monkeypatch.chdir(tmp_path)
