@@ -107,7 +107,7 @@ class AuditOptions:
             with temporary_folder(output, engine.temp_dir) as folder:
                 yield Path(folder)
             return
-        work = work_folder(self.workers)
+        work = work_folder(self.workers, self.job["memory"])
         if is_uri(work):
             raise ParameterError(
                 "work_dir: an audit writes the split corpus there; name a folder that all workers mount"

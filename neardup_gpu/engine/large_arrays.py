@@ -77,11 +77,12 @@ class MappedArrays(LargeArrays):
     Raises
     ------
     OutputError
-        If a file cannot be written, or when the disk has no room for the whole array.
+        If a file cannot be written, which is found at once, or when the disk has no room for the whole array.
     """
 
     def __init__(self, memory: int, folder: str | Path | None = None) -> None:
         self._left, self.folder = memory, Path(folder or tempfile.gettempdir())
+        temporary_file(self.folder).close()  # so that a folder that cannot be written is refused at once
         self._changing = threading.RLock()  # for several threads, and for arrays that become free in between
         self._free, self._in_files = np.empty(0, np.uint8), 0  # of the newest file; the bytes of all files so far
 

@@ -73,14 +73,18 @@ def sketch_in_tasks(arguments: Arguments, workers: Workers) -> dict[str, Any]:
         return run_sketch_job(runner, settled, workers, Clock(arguments.progress, noun="task"))
 
 
-def work_folder(workers: Workers) -> str:
+def work_folder(workers: Workers, memory: int | str | None) -> str:
     """Return the work folder of tasks.
 
     Raises
     ------
     ParameterError
-        If there is none.
+        If there is none, or if there is a bound of memory as well.
     """
+    if memory is not None:
+        raise ParameterError(
+            "memory and work_dir: a job of tasks is limited by task_memory for each task; leave one of them out"
+        )
     if workers.work_dir is None:
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
     return workers.work_dir
@@ -89,11 +93,7 @@ def work_folder(workers: Workers) -> str:
 @contextlib.contextmanager
 def started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, Arguments]]:
     """Start what runs tasks; yield it, and the arguments with the engine for tasks."""
-    if arguments.memory is not None:
-        raise ParameterError(
-            "memory and work_dir: a job of tasks is limited by task_memory for each task; leave one of them out"
-        )
-    work_folder(workers)
+    work_folder(workers, arguments.memory)
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
     if not isinstance(frequencies, (str, type(None))):
         raise ParameterError("frequencies: tasks read them from a file; write them, and give its path")

@@ -188,6 +188,7 @@ def test_a_work_folder_is_left_as_it_is_unless_an_audit_made_it(tmp_path):
     assert message == f"{work}: holds split, which is of no audit; name a folder with work_dir=... that is new or empty"
     assert "is not apart from the work folder" in refused(nd.errors.OutputError, tmp_path / "w", output=tmp_path / "w")
     assert refused(nd.errors.OutputError, tmp_path / "file").endswith("; name another folder with work_dir=...")
+    assert refused(nd.errors.ParameterError, tmp_path / "w", memory="2GB").startswith("memory and work_dir: ")
     assert refused(nd.errors.ParameterError, None).startswith("work_dir: tasks need a folder to work in")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "split", "train.parquet", "work"]
 

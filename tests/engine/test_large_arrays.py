@@ -122,7 +122,7 @@ def test_the_bound_ends_with_the_block(tmp_path):
 
 def test_a_disk_that_is_too_small_and_a_folder_that_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="No such file or directory; name another folder with"):
-        MappedArrays(0, tmp_path / "none").empty(NUMBER, np.int64)
+        MappedArrays(0, tmp_path / "none")
     with monkeypatch.context() as patch:
         patch.setattr(large_arrays, "room", lambda folder: 10)
         with pytest.raises(OutputError, match="the disk is too small; for temporary files at least"):
