@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from flat import flat
 from hypothesis import HealthCheck, example, given, settings, strategies as st
@@ -11,7 +12,7 @@ from in_parts import both, in_tasks, rows
 from page_of import page_of
 from test_partner_blocks import in_blocks
 
-from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, dedup
+from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Reading, Recipe, Shingles, SimHash, Workers, dedup
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.jobs import dedup as job
 from neardup_gpu.report import facts
@@ -380,3 +381,22 @@ def test_the_best_of_a_crowd():
         result = run(known, mine, recipe)
         assert [each for each, _ in near_of(result)] == list(range(299, 200, -1))
         assert np.isfinite([worth for _, worth in near_of(result)]).all()
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, tasks):
+    """A folder of training text that holds the set of held-out documents: all of that set is removed."""
+    for name in ("train", "held_out"):
+        texts = [f"{name} {place} one two three {place} four {place}" for place in "abc"]
+        pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")
+    workers = Workers(work_dir=str(tmp_path / "work")) if tasks else None
+    found = dedup(
+        tmp_path / "*.parquet",
+        against=tmp_path / "held_out.parquet",
+        reading=Reading(text_columns=["text"]),
+        output=tmp_path / "out",
+        workers=workers,
+    )
+    said = f"against: the input reads files of the reference set, all of which is removed: {tmp_path}/held_out.parquet"
+    assert said in found.report["warnings"] and said in caplog.messages
+    assert found.report["counts"]["removed"] == 3

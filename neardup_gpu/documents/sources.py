@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import InputError
 from ..records import dataclass
+from ..report import some
 from .references import DocumentsInOrder, NamedSets, ReferenceSets, ids_of
 from .rereading import text_of
 from .stream import Documents
@@ -57,6 +59,14 @@ class Sources(DocumentsInOrder):
         """Rows that were skipped, the input's first; None if rows were not to be skipped."""
         tables = [each.skipped for each in reversed(self.in_order)]
         return None if tables[0] is None else pa.concat_tables(tables)
+
+    def remarks(self) -> list[str]:
+        """Return a sentence if files of the reference set are read as input as well."""
+        known = set() if self.reference is None else {os.path.realpath(path) for path in self.reference.local_files}
+        twice = [path for path in self.documents.local_files if os.path.realpath(path) in known]
+        if not twice:
+            return []
+        return [f"against: the input reads files of the reference set, all of which is removed: {some(twice)}"]
 
     def describe(self) -> dict[str, Any]:
         """Return the input and the reference set as a report describes them."""

@@ -651,8 +651,9 @@ def filtered_of(looks: Any) -> dict[str, int]:
 
 
 def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
-    """Return remarks about words that are left out, and about columns that are compared."""
+    """Return remarks about files that are read twice, words that are left out, and columns that are compared."""
     return [
+        *sources.remarks(),
         *remarks_on(dict(counts)),
         *sources.documents._remarks(keep_columns(recipe.keep)),
         *remarks_about(recipe.within, counts, recipe.method.equal_by or ()),

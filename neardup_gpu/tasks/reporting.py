@@ -62,7 +62,8 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     of_input, of_reference = (
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
-    notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched), *remarks_on(counts)]
+    notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched), *sources.remarks()]
+    notes += remarks_on(counts)
     notes += remarks_about(recipe.within, counts, recipe.method.equal_by or ())
     for note in notes:
         log.warning(note)
