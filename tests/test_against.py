@@ -397,6 +397,7 @@ def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, task
         output=tmp_path / "out",
         workers=workers,
     )
-    said = f"against: the input reads files of the reference set, all of which is removed: {tmp_path}/held_out.parquet"
+    file = tmp_path / "held_out.parquet"
+    said = f"against: is read as input as well, so all documents there are removed: {file}"
     assert said in found.report["warnings"] and said in caplog.messages
     assert found.report["counts"]["removed"] == 3
