@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, ending, percent, resemblance as in_digits, row, some, table_by
-from ..results.fail_over import CountedShare, Counting, of_rows
+from ..results.fail_over import CountedShare, WithCounts, of_rows
 from ..text.raw_text import to_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LIMITED = ("lost", "missed", "skipped")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Counting):
+class Audit(WithCounts):
     """The result of an audit, which `audit` returns.
 
     Parameters

@@ -12,7 +12,7 @@ from ..data import arrow, numpy_of, strings
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, ending, heading, percent, row, shorten, table_by
-from ..results.fail_over import CountedShare, Counting, of_rows
+from ..results.fail_over import CountedShare, WithCounts, of_rows
 from ..text.token_kinds import KINDS, noun_of
 from .items import EvaluationItems, Wanted
 from .settings import LEAST
@@ -35,7 +35,7 @@ TABLES = ("hits", "evals")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Contamination(Counting):
+class Contamination(WithCounts):
     """The result of a check for contamination, which `contaminated` returns.
 
     Parameters

@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, ending, heading, percent, row, shorten, shown, table_by
 from ..results.by_value import LISTED, Grouping
-from ..results.fail_over import CountedShare, Counting, of_rows
+from ..results.fail_over import CountedShare, WithCounts, of_rows
 from ..results.tables import as_json
 from ..text.token_kinds import KINDS, noun_of
 from .corpus import TokenCorpus
@@ -26,7 +26,7 @@ REASONS = ("template", "repeated")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Substrings(Counting):
+class Substrings(WithCounts):
     """The result of a search for repeated passages, which `substrings` returns.
 
     Parameters

@@ -21,7 +21,7 @@ class CountedShare(NamedTuple):
     of: int
 
 
-class Counting:
+class WithCounts:
     """A result that has a report, as `report`."""
 
     report: dict[str, Any]

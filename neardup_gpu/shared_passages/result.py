@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..repeated_passages.result import flow_lines, flow_report
 from ..report import count, ending, percent, row, shorten, table_by
 from ..results.by_value import Grouping
-from ..results.fail_over import CountedShare, Counting, of_rows
+from ..results.fail_over import CountedShare, WithCounts, of_rows
 from ..results.tables import as_json
 from ..text.token_kinds import noun_of
 from .finding import Coverage, FoundPassages
@@ -30,7 +30,7 @@ LIMITED = ("passages", "documents", "skipped")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharedText(Counting):
+class SharedText(WithCounts):
     """The result of a search for shared passages, which `passages` returns.
 
     Parameters
