@@ -45,7 +45,7 @@ UNRELATED = {"_ahead.py", "_cache.py", "_cached.py", "_compiled.py", "_pycc.py"}
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
 
-_loading = threading.Lock()
+_loading = threading.RLock()  # a generator that is forgotten meanwhile may end in the thread that has it
 
 if hasattr(os, "register_at_fork"):  # else a process forked while a thread loads a module would wait for that thread
     os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
