@@ -32,6 +32,9 @@ _EXTRAS = {"hf": "hf", "http": "http", "https": "http", "az": "azure"}
 _ADVICE = re.compile(r", consider increasing [\w ]+ \(current limit is (\d+)\)")
 """Advice of Arrow that its users cannot follow, as no setting of Python changes this limit."""
 
+_NUMBER = re.compile(r"(Error writing bytes to file\. Detail: )?\[[Ee]rrno \d+\] ")
+"""The number of an error of the system, whose words follow, and what Arrow says before them."""
+
 
 def is_uri(source: str) -> bool:
     """Return whether the source begins like ``s3://``, possibly after a prefix such as ``zip::``."""
@@ -66,7 +69,7 @@ def masked_text(text: str, uri: str = "") -> str:
 
 def brief(error: BaseException | str, uri: str = "") -> str:
     """An error in one line of at most 200 characters, without the secrets of URIs, and of `uri` wherever they stand."""
-    text = " ".join(masked_text(explained(error), uri).split())
+    text = _NUMBER.sub("", " ".join(masked_text(explained(error), uri).split()))
     text = _ADVICE.sub(r"; the limit is \1, so write the columns that you need to another file", text)
     return text if len(text) <= 200 else f"{text[:200]}..."
 

@@ -539,7 +539,7 @@ def frequencies_whose_name_is_taken(box):
 EMPTY = "\nfinally:\n    assert os.listdir('small') == {}, os.listdir('small')"
 
 
-@case(says="No space left on device", writes="small")
+@case(says="(No space left on device)", writes="small")
 def a_full_disk_under_a_result(box):
     needs_mounts()
     rows = [{"id": i, "text": os.urandom(3000).hex()} for i in range(100)]
