@@ -204,10 +204,11 @@ def damage_costs(kind, entry, folder):
         for name, data in zip("abc", [MAKE[kind](TEXTS[:1]), b"x" * 999, MAKE[kind](TEXTS[2:])], strict=True):
             (folder / f"{name}{FIRST[kind]}").write_bytes(data)
         path = folder
-    found, documents = texts_of(path, on_error="skip", max_document_bytes=500 if entry == "a file" else 1 << 20)
+    limit = {"max_document_bytes": 500} if entry == "a file" else {}
+    found, documents = texts_of(path, on_error="skip", **limit)
     assert words(found) == words(expected) and documents.skipped.num_rows == 1
     with pytest.raises(nd.errors.InputError):
-        texts_of(path, max_document_bytes=500 if entry == "a file" else 1 << 20)
+        texts_of(path, **limit)
 
 
 def refused(kind, entry, folder):

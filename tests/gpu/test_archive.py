@@ -135,8 +135,8 @@ def installed(content, monkeypatch, tmp_path):
     for source in (*here.glob("*.py"), *here.glob("*.npz")):
         shutil.copy(source, tmp_path)
     (tmp_path / _compiled.FILE).write_bytes(content)
-    for module in (_ahead, _compiled):
-        monkeypatch.setattr(module, "files", lambda package: tmp_path)
+    monkeypatch.setattr(_ahead, "FOLDER", tmp_path)
+    monkeypatch.setattr(_compiled, "files", lambda package: tmp_path)
 
     def forget():
         _ahead.sources.cache_clear()
