@@ -1,5 +1,6 @@
 """What resembles a reference set: by brute force over all pairs with it, by all methods, in memory and in tasks."""
 
+import os
 import random
 
 import numpy as np
@@ -13,6 +14,8 @@ from page_of import page_of
 from test_partner_blocks import in_blocks
 
 from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Reading, Recipe, Shingles, SimHash, Workers, dedup
+from neardup_gpu.documents import open_documents
+from neardup_gpu.documents.sources import Sources
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.jobs import dedup as job
 from neardup_gpu.report import facts
@@ -401,3 +404,11 @@ def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, task
     said = f"against: is read as input as well, so all documents there are removed: {file}"
     assert said in found.report["warnings"] and said in caplog.messages
     assert found.report["counts"]["removed"] == 3
+
+
+def test_names_of_files_are_not_resolved_without_a_reference_set(tmp_path, monkeypatch):
+    """That takes several calls of the system for each file, and a crawl may have a million of them."""
+    (tmp_path / "a.txt").write_text("to be or not to be")
+    documents, resolved, resolve = open_documents(tmp_path), [], os.path.realpath
+    monkeypatch.setattr("os.path.realpath", lambda path, **how: resolved.append(path) or resolve(path, **how))
+    assert Sources(documents).remarks() == [] and str(tmp_path / "a.txt") not in resolved

@@ -241,6 +241,13 @@ def test_a_function_makes_tokens(function):
     assert found.notes == [f"words are shown; compared were the tokens of {__name__}:{function.__name__}"]
 
 
+def test_a_function_that_no_module_names_explains_its_result():
+    """A function inside of another one, as a method of a tokenizer, is not found again by its name."""
+    recipe = Recipe(shingles=Shingles(1, tokens=lambda texts: halves(texts)), threshold=0.6)
+    found = dedup(TEXTS, id_column="id", recipe=recipe).explain("y")
+    assert (found.kept, found.duplicate_of) == (False, "x")
+
+
 def test_a_function_in_tasks_and_in_an_explanation_of_another_program(tmp_path):
     (tmp_path / "cutter.py").write_text("def cut(texts):\n    return [list(text) for text in texts]\n")
     pq.write_table(pa.table(TEXTS), tmp_path / "t.parquet")

@@ -94,12 +94,10 @@ def _parquet_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _with_inner(column: pa.Array) -> Iterator[pa.Array]:
-    """Yield a column and all columns inside of it."""
+    """Yield a column and all columns inside of it, but not those that extension types are stored as."""
     kind = column.type
     inner: list[pa.Array] = []
-    if isinstance(kind, pa.BaseExtensionType):
-        inner = [column.storage]
-    elif pa.types.is_map(kind):
+    if pa.types.is_map(kind):
         inner = [column.keys, column.items]
     elif pa.types.is_struct(kind):
         inner = column.flatten()
@@ -112,7 +110,12 @@ def _with_inner(column: pa.Array) -> Iterator[pa.Array]:
 
 def _has_null_list(column: pa.Array) -> bool:
     """Return whether a list of one length is null, in the column or inside of it."""
-    return any(pa.types.is_fixed_size_list(each.type) and each.null_count for each in _with_inner(column))
+    return any(
+        _has_null_list(each.storage)
+        if isinstance(each.type, pa.BaseExtensionType)
+        else pa.types.is_fixed_size_list(each.type) and each.null_count
+        for each in _with_inner(column)
+    )
 
 
 def _has_null_value(column: pa.Array) -> bool:

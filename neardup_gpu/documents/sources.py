@@ -62,7 +62,9 @@ class Sources(DocumentsInOrder):
 
     def remarks(self) -> list[str]:
         """Return a sentence if files of the reference set are read as input as well."""
-        known = set() if self.reference is None else {os.path.realpath(path) for path in self.reference.local_files}
+        if self.reference is None:
+            return []
+        known = {os.path.realpath(path) for path in self.reference.local_files}
         twice = [path for path in self.documents.local_files if os.path.realpath(path) in known]
         if not twice:
             return []

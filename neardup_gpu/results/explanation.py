@@ -248,10 +248,13 @@ def explain(
         found = explained(
             lambda: map(read, paths),
             lambda: pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS))),
+            recipe,
             measure,
             id,
-            partial(opened_again, report["input"], source, "source", folder),
-            partial(opened_again, report["against"], against, "against", folder),
+            (
+                partial(opened_again, report["input"], source, "source", folder),
+                partial(opened_again, report["against"], against, "against", folder),
+            ),
             name=str(folder),
             full=full,
         )
@@ -278,21 +281,22 @@ Tables = Callable[[], Iterable[pa.Table]]
 def explained(
     tables: Tables,
     units: Callable[[], Any],
+    recipe: Recipe,
     measure: Any,
     id: Any,
-    documents: Callable[[], Documents],
-    reference: Callable[[], Any],
+    sources: tuple[Callable[[], Documents], Callable[[], Any]],
     *,
     name: str,
     full: bool,
 ) -> Explanation:
     """Explain a row of a result's table of documents.
 
-    `units` reads the table of units, if there is one; `documents` and `reference` open the sources.
+    `units` reads the table of units, if there is one; `sources` open the input and the reference set.
     """
+    documents, reference = sources
     row, entry = row_of(tables, id, name)
     (found,) = entry.to_pylist()
-    own, recipe = entry["id"][0], Recipe.of(entry.schema, name)
+    own = entry["id"][0]
     if recipe.unit.divides:
         table, text = units(), text_of(documents(), own, row)
         parts = table.filter(pc.equal(table["id"], own)).to_pylist()

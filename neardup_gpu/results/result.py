@@ -216,10 +216,10 @@ class Result:
         return explained(
             lambda: [self.documents],
             lambda: self.units,
+            self.recipe,
             self.recipe.measure_by(self.frequencies),
             id,
-            lambda: sources.documents,
-            lambda: sources.reference or sources.documents,
+            (lambda: sources.documents, lambda: sources.reference or sources.documents),
             name="this result",
             full=full,
         )

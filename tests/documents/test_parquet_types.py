@@ -49,6 +49,28 @@ def test_values_are_written(case, way, tmp_path):
     documents.write_kept(tmp_path / "same", np.ones(4, bool))
 
 
+class Coded(pa.ExtensionType):
+    """Strings that are stored as a dictionary."""
+
+    def __init__(self):
+        super().__init__(pa.dictionary(pa.int8(), pa.string()), "test.coded")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, *_):
+        return cls()
+
+
+def test_dictionaries_of_extension_types_stay():
+    """Arrow makes invalid arrays, or ends the process, if it casts columns that hold such columns."""
+    kind = Coded()  # which has to live as long as the column
+    column = pa.StructArray.from_arrays([pa.ExtensionArray.from_storage(kind, HAS_NULL)], ["c"])
+    batch = pa.RecordBatch.from_arrays([column], ["more"])
+    parquet_columns(batch, batch.schema).validate(full=True)
+
+
 def test_the_order_of_categories_stays():
     batch = pa.record_batch({"c": ORDERED})
     (column,) = parquet_columns(batch, parquet_schema(batch.schema)).columns

@@ -380,6 +380,30 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert run(package.parent, code).stdout == "50\n"
 
 
+def test_a_signal_handler_forks_and_calls_a_kernel_while_the_index_is_read(package):
+    code = """
+import os, signal
+import numpy as np
+from package import _ahead
+from package.sums import above
+values, before = np.arange(100, dtype=np.uint64), _ahead.features
+def features():
+    if not told:
+        told.append(True)
+        signal.raise_signal(signal.SIGUSR1)
+    return before()
+def handle(*_):
+    child = os.fork()
+    if not child:
+        os._exit(above(values, 49))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+told, _ahead.features = [], features
+signal.signal(signal.SIGUSR1, handle)
+print(above(values, 49))
+"""
+    assert run(package.parent, code).stdout == "50\n50\n"
+
+
 # --------------------------------------------------------------------------------------------- declared signatures
 
 
