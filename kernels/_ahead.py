@@ -104,7 +104,7 @@ def index() -> tuple[dict[str, Any], str]:
 
 def entry(function: str, signature: str) -> Callable | None:
     """Return a function's code for a declared signature; None if it has to be compiled."""
-    with _loading:  # others wait, as they need the same
+    with _loading:  # other threads wait, because they need the same modules
         found, reason = index()
         for functions in found.get("levels", ()):
             file, name = functions.get(function, {}).get(signature, ("", ""))

@@ -397,7 +397,7 @@ def look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def added_up(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
-    """Add up counts by what is counted, in the order in which that comes up."""
+    """Add up counts by their keys, which stay in the order in which they first appear."""
     found: Counter[Any] = Counter()
     for each in counts:
         found.update(each)
@@ -405,7 +405,7 @@ def added_up(counts: Iterable[Mapping[T, int]]) -> dict[T, int]:
 
 
 def run_begins(*columns: np.ndarray) -> np.ndarray:
-    """Which rows of some columns begin a run of equal neighbours: bool."""
+    """Return which rows differ from the row before them in any column, as bool; the first row counts as different."""
     changes = [column[1:] != column[:-1] for column in columns]
     return np.append(np.ones(min(1, len(columns[0])), bool), reduce(np.logical_or, changes))
 

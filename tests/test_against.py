@@ -13,7 +13,7 @@ from in_parts import both, in_tasks, rows
 from page_of import page_of
 from test_partner_blocks import in_blocks
 
-from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Reading, Recipe, Shingles, SimHash, Workers, dedup
+from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Reading, Recipe, Shingles, SimHash, Workers, dedup, substrings
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.errors import ParameterError
@@ -401,8 +401,11 @@ def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, task
         workers=workers,
     )
     file = tmp_path / "held_out.parquet"
-    said = f"against: is read as input as well, so all documents there are removed: {file}"
+    said = f"against: is read as input as well, so its documents match themselves: {file}"
     assert said in found.report["warnings"] and said in caplog.messages
+    caplog.clear()
+    substrings(file, against=file, reading=Reading(text_columns=["text"]), length=3)
+    assert said in caplog.messages
     assert found.report["counts"]["removed"] == 3
 
 

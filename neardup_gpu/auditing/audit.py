@@ -123,7 +123,7 @@ class AuditOptions:
             raise OutputError(f"{work}: {error.strerror}; name another folder with work_dir=...") from None
         if others:
             raise OutputError(
-                f"{work}: holds {others[0]}, which is of no audit; name a folder with work_dir=... that is new or empty"
+                f"{work}: holds {others[0]}, which no audit wrote; name a new or empty folder with work_dir=..."
             )
         yield place
         if not self.workers.keep_work:

@@ -23,7 +23,7 @@ from ..errors import InputError, NeardupError, raise_want
 from ..store.spool import unwritable
 
 OURS = "audit"
-"""The file by which an audit knows its work folder, whose files it removes at the end."""
+"""The file that marks a folder as the work folder of an audit, which removes its contents at the end."""
 
 ROW, TEXT = "row", "text"
 """The columns of the files."""

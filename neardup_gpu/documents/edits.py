@@ -106,7 +106,7 @@ class Edits:
     marks : str, optional
         The name of a new column, which gets the spans; they are not cut then.
     columns : dict of str to pyarrow.Array
-        The values of further new columns: one that says where each document was cut is `columns.SEAMS`.
+        The values of further new columns. `columns.SEAMS` names the one that says where each document was cut.
     """
 
     keep: np.ndarray

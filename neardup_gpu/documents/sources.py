@@ -68,7 +68,7 @@ class Sources(DocumentsInOrder):
         twice = [path for path in self.documents.local_files if os.path.realpath(path) in known]
         if not twice:
             return []
-        return [f"against: is read as input as well, so all documents there are removed: {some(twice)}"]
+        return [f"against: is read as input as well, so its documents match themselves: {some(twice)}"]
 
     def describe(self) -> dict[str, Any]:
         """Return the input and the reference set as a report describes them."""

@@ -40,7 +40,7 @@ def stored(documents: Documents, place: Place, folder: str, slice_bytes: int) ->
     place : Place
         One that tasks can read, too; made if it does not exist.
     folder : str
-        A name of one part. No link of this name is followed.
+        The name of a folder in `place`, without a slash. A link of this name is refused.
     slice_bytes : int
         About the bytes of a slice, all columns.
 

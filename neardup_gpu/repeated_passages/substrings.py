@@ -30,6 +30,7 @@ from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import ParameterError
 from ..keep_rule import keep_columns
+from ..log import log
 from ..recipe import token_recipe
 from ..report import count
 from ..settings import refuse_unused, settings_of
@@ -153,6 +154,8 @@ def substrings(
         progress=progress,
     )
     sources = _opened(arguments, columns)
+    for remark in sources.remarks():
+        log.warning(remark)
     if sources.reference is not None and how.keep_copies > 1:
         raise ParameterError("keep_copies and against: passages of the reference set are all removed; leave one out")
     if output is not None:

@@ -84,7 +84,7 @@ def seal(path: Path) -> None:
 
 
 def verify(path: str | Path, *, whole: bool = False) -> bool:
-    """Whether a file carries checksums, after comparing that of its footer, and if `whole`, that of the rest.
+    """Compare the checksum of a footer, and with `whole` that of the rest. Return whether the file has checksums.
 
     Raises
     ------

@@ -163,7 +163,7 @@ def weigh(job: Job) -> list[Stage]:
 
 
 def _weighed(job: Job) -> Stage:
-    """Count them."""
+    """Count document frequencies in two stages, and name their file in the recipe."""
     work, elements = job.work, [(slice,) for slice in job.slices]
     counted = work.stage("count", frequencies.count, elements, on_device=True)
     recipe, number = job.recipe, counted.total("documents")
@@ -346,7 +346,7 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, settl
 
 
 def _answer_requests(job: Job, name: str, settled: list[Stage], asking: Stage, *, keys: bool = False) -> Stage:
-    """Return the stage in which slices answer the requests of a stage for shingles, or for keys, of documents."""
+    """Return the stage in which slices answer what `asking` requests: shingles of documents, or their keys."""
     stage, after, slices, names = job.work.stage, [settled[0], asking], job.slices, asking.names("wanted")
     if keys:
         return stage(name, pairs.keys, [(names,)] * len(slices), after=after)

@@ -72,7 +72,7 @@ def written(c: Counts, shape: Shape) -> list[Exchange]:
 
 
 def written_answers(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
-    """Return the size of the files of documents that other slices need: what waits of them, or keys if that is None."""
+    """Return the size of the files of documents that others ask for: their shingles, or keys if `shingles` is None."""
     given = wanted, shape.slices, askers
     more = 8 * (shape.divides and not shape.inside) * wanted  # which document a part is of
     if shingles is None:

@@ -296,7 +296,7 @@ class Exchange(NamedTuple):
 
 
 def row_bytes(schema: pa.Schema) -> int:
-    """Return the bytes of a row's values; those of a list of any length are the bytes of its offset."""
+    """Return the bytes of a row's values. A list of variable length counts as its offset."""
 
     def width(kind: pa.DataType) -> int:
         if pa.types.is_fixed_size_list(kind):

@@ -317,7 +317,7 @@ class Work:
         after : list of Stage
             The stages whose files it reads.
         covers : list of str, optional
-            What each task is of, for messages; unless given, the slice among its arguments or its part of the stage.
+            What each task covers, for messages. By default, the slice among its arguments, else its part of the stage.
         on_device : bool
             Whether tasks should run where a GPU is, if there are any; the others compute on the CPU.
         """

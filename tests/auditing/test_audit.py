@@ -185,7 +185,7 @@ def test_a_work_folder_is_left_as_it_is_unless_an_audit_made_it(tmp_path):
         return str(caught.value)
 
     message = refused(nd.errors.OutputError, work)
-    assert message == f"{work}: holds split, which is of no audit; name a folder with work_dir=... that is new or empty"
+    assert message == f"{work}: holds split, which no audit wrote; name a new or empty folder with work_dir=..."
     assert "is not apart from the work folder" in refused(nd.errors.OutputError, tmp_path / "w", output=tmp_path / "w")
     assert refused(nd.errors.OutputError, tmp_path / "file").endswith("; name another folder with work_dir=...")
     assert refused(nd.errors.ParameterError, tmp_path / "w", memory="2GB").startswith("memory and work_dir: ")
