@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,12 @@ def test_a_work_folder_is_left_as_it_is_unless_an_audit_made_it(tmp_path):
     message = refused(nd.errors.OutputError, work)
     assert message == f"{work}: holds split, which no audit wrote; name a new or empty folder with work_dir=..."
     assert "is not apart from the work folder" in refused(nd.errors.OutputError, tmp_path / "w", output=tmp_path / "w")
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (inside / "a.txt").write_text(text(0))
+    with pytest.raises(nd.errors.OutputError, match="w: is in the input folder"):
+        nd.audit(inside, kept={"id": ["a.txt"]}, workers=nd.Workers(work_dir=str(inside / "w"), number=1))
+    shutil.rmtree(inside)
     assert refused(nd.errors.OutputError, tmp_path / "file").endswith("; name another folder with work_dir=...")
     assert refused(nd.errors.ParameterError, tmp_path / "w", memory="2GB").startswith("memory and work_dir: ")
     assert refused(nd.errors.ParameterError, None).startswith("work_dir: tasks need a folder to work in")

@@ -166,9 +166,14 @@ def test_options_without_effect_are_refused(tmp_path):
             nd.dedup(tmp_path / "a.jsonl", reading=nd.Reading(**option))
         with pytest.raises(nd.errors.ParameterError, match="is read; leave it out"):
             nd.open_documents(tmp_path / "a.jsonl", reading=nd.Reading(**option))
-    (tmp_path / "a.parquet").write_bytes(AS["parquet"])
+    for kind in ("parquet", "arrow"):
+        (tmp_path / f"a.{kind}").write_bytes(AS[kind])
+    table = pq.read_table(tmp_path / "a.parquet")
+    for option in ({"glob": "*"}, {"delimiter": ","}, {"header": False}):
+        with pytest.raises(nd.errors.ParameterError, match=f"^{next(iter(option))}: no .* is read; leave it out"):
+            nd.dedup(table, reading=nd.Reading(**option))
     for option in ({"null_values": "-"}, {"max_document_bytes": 9}):
-        for source in (tmp_path / "a.parquet", pq.read_table(tmp_path / "a.parquet")):
+        for source in (tmp_path / "a.parquet", tmp_path / "a.arrow", table):
             with pytest.raises(nd.errors.ParameterError, match=f"^{next(iter(option))}: no .* is read; leave it out"):
                 nd.dedup(source, keep="id", reading=nd.Reading(**option))
     nd.dedup(tmp_path / "a.jsonl", keep="id", reading=nd.Reading(null_values="-", max_document_bytes=99))
