@@ -13,7 +13,20 @@ from in_parts import both, in_tasks, rows
 from page_of import page_of
 from test_partner_blocks import in_blocks
 
-from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Reading, Recipe, Shingles, SimHash, Workers, dedup, substrings
+from neardup_gpu import (
+    BottomK,
+    Containment,
+    Exact,
+    MinHash,
+    ModM,
+    Reading,
+    Recipe,
+    Shingles,
+    SimHash,
+    Workers,
+    dedup,
+    substrings,
+)
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.errors import ParameterError
