@@ -22,7 +22,7 @@ from neardup_gpu.documents.files import File, relative_names
 from neardup_gpu.documents.find import find_files
 from neardup_gpu.documents.patterns import Pattern
 from neardup_gpu.errors import ArgumentTypeError, InputError
-from neardup_gpu.store.uris import is_masked, masked, masked_text
+from neardup_gpu.store.uris import is_masked, masked, masked_text, why_not_found
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:
@@ -104,6 +104,22 @@ def test_masked(uri):
 def test_secrets_are_masked_wherever_an_error_repeats_them():
     told = masked_text("user KEYID, password pass/word, encoded pass%2Fword", "s3://KEYID:pass%2Fword@bucket/x")
     assert told == "user ***, password ***, encoded ***"
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_why_a_file_was_not_found_tells_no_secret(missing):
+    """fsspec says that a file is missing where the server refused it; its cause may repeat a part of the URI."""
+
+    class Refusing:
+        protocol = "https"
+
+        def info(self, path):
+            refused = PermissionError("no access by k3y-of-mine")
+            if missing:
+                raise FileNotFoundError(path) from refused
+            raise refused
+
+    system = fs.PyFileSystem(fs.FSSpecHandler(Refusing()))
+    assert why_not_found(system, "x", "https://host/x?token=k3y-of-mine") == "no access by ***"
 
 
 @settings(max_examples=fewer(300), deadline=None)
