@@ -105,6 +105,7 @@ def test_secrets_are_masked_wherever_an_error_repeats_them():
     told = masked_text("user KEYID, password pass/word, encoded pass%2Fword", "s3://KEYID:pass%2Fword@bucket/x")
     assert told == "user ***, password ***, encoded ***"
 
+
 @pytest.mark.parametrize("missing", [True, False])
 def test_why_a_file_was_not_found_tells_no_secret(missing):
     """fsspec says that a file is missing where the server refused it; its cause may repeat a part of the URI."""
