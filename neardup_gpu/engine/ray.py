@@ -32,6 +32,10 @@ from .tasks import ATTEMPTS, Task
 PATIENCE = 10
 """Seconds in which an address has to answer."""
 
+SETTLED = 0.5
+"""Seconds that tasks have to end before they are cancelled. Ray 2.60 ended the process of a test that cancelled a task
+at the moment when it began or ended: "Tried to complete task that was not pending". See issue 54846 of Ray."""
+
 _QUEUED = 2  # tasks that Ray is given for each that it can run, so that none of its workers waits for the next one
 
 
@@ -171,10 +175,13 @@ class RayWorkers:
                 yield from done
             attempts.end()
         finally:
-            for reference, (_, actor) in running.items():
-                if actor is None:
-                    self._ray.cancel(reference, force=True)
-                else:
+            mine = [reference for reference, (_, actor) in running.items() if actor is None]
+            if mine:
+                _, mine = self._ray.wait(mine, num_returns=len(mine), timeout=SETTLED)
+            for reference in mine:
+                self._ray.cancel(reference, force=True)
+            for _, actor in running.values():
+                if actor is not None:
                     self._dismiss(actor)
 
     def _begin(self, attempts: Attempts, running: dict[Any, tuple[Attempted, Any]]) -> None:
