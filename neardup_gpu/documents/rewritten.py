@@ -288,7 +288,7 @@ def _pieces(
     new = queue.edits.columns.keys() - {SEAMS}  # these are strings, also where they replace others
     unread = new if EXTRACTED in reader.schema.names else {*new, EXTRACTED}
     stored = [field for field in own if field.name not in unread]
-    if infers_types(reader) and new:  # it has to be told of the columns that new ones replace
+    if infers_types(reader) and new:  # the reader needs the types of replaced columns as well
         stored += [field for field in reader.kept_schema() if field.name in new]
     return kept_rows(reader, queue, partial(_edited, reader, own, pa.schema(stored), kind, cut))
 

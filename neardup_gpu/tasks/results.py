@@ -77,7 +77,7 @@ def written(c: Counts, shape: Shape) -> list[Exchange]:
     slices, ranges = shape.slices, shape.partitions
     told = row_bytes(ALIKE) + (0 if shape.verifies else 8 * shape.keys)
     if shape.divides:
-        told += 4 * 8  # of each part its number, where it begins and ends, and how many copies it has
+        told += 4 * 8  # the number, begin, end and copies of a part
     return [
         Exchange.of("listed pairs", VERIFIED, c.listed_pairs, ranges),
         Exchange.of("listed wanted", WANTED, c.wanted_ids - c.kept_ids, ranges, slices),

@@ -1,6 +1,6 @@
 """The sizes of the files that tasks exchange, by formulas. Each stage states its own next to the code that writes them.
 
-What a stage writes depends on how many things of each kind a job has, and on how the job is divided.
+A size follows from the counts of a job (`Counts`) and from how the job is divided (`Shape`).
 """
 
 from __future__ import annotations
