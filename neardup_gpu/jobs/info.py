@@ -206,27 +206,27 @@ def check(path: Path, hits_only: bool = False) -> str:
     DamagedError
         If a byte of it is not as it was written, or a file of a result is missing.
     InputError
-        If it carries no checksums.
+        If it carries no checksums, or `hits_only` is given for something else than a certificate.
     """
     from ..hamming.storage import INDEX
     from ..store.arrays import ArraysFile
 
     folder = path if path.is_dir() else path.parent
+    is_result = path.is_dir() or path.name in (REPORT, *REPORTS)
+    is_certificate = is_result and not (folder / JOB).exists() and report_name(folder) == CERTIFICATE
+    if hits_only and not is_certificate:
+        raise InputError(f"{path}: not a certificate of a check for contamination; leave out hits_only")
     if (folder / JOB).exists() and (path.is_dir() or path.name == JOB):
         number = sum(_check_task(folder, record) for _, record in _records(folder))
         return f"sizes and seals of all {number:,} files that tasks exchange in {folder}"
-    if path.is_dir() or path.name in (REPORT, *REPORTS):
+    if is_result:
         number = sum(1 for _ in _check_result(folder))
         again = ""
-        if report_name(folder) == CERTIFICATE:
+        if is_certificate:
             from ..contamination.checking import check_again
 
             again = check_again(folder, hits_only)
-        elif hits_only:
-            raise InputError(f"{folder}: not a certificate of a check for contamination; leave out hits_only")
         return f"all {number:,} files of {folder}{again}"
-    if hits_only:
-        raise InputError(f"{path}: not a certificate of a check for contamination; leave out hits_only")
     if path.suffix == ".json" and _json(path, _describe_statement):
         from ..index.taking_down import prove
 

@@ -104,7 +104,11 @@ def test_documents_in_memory_cannot_be_scanned_again(tmp_path: Path) -> None:
     assert "no scan was made again" in info.check(tmp_path / "out")
 
 
-def test_other_folders_have_no_hits(tmp_path: Path) -> None:
-    nd.dedup({"text": [ITEM, ITEM]}, output=tmp_path / "out", engine="cpu")
+@pytest.mark.parametrize("of", ["out", "out/report.json", "work", "work/job.json"])
+def test_only_certificates_have_hits(tmp_path: Path, of: str) -> None:
+    write(tmp_path / "in.jsonl", [ITEM, ITEM])
+    workers = nd.Workers(work_dir=tmp_path / "work", keep_work=True)
+    nd.dedup(tmp_path / "in.jsonl", output=tmp_path / "out", engine="cpu", workers=workers)
+    info.check(tmp_path / of)
     with pytest.raises(InputError, match="not a certificate"):
-        info.check(tmp_path / "out", hits_only=True)
+        info.check(tmp_path / of, hits_only=True)
