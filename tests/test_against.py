@@ -400,15 +400,21 @@ def test_the_best_of_a_crowd():
 
 
 @pytest.mark.parametrize("tasks", [False, True])
-def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, tasks):
-    """A folder of training text that holds the set of held-out documents: all of that set is removed."""
+@pytest.mark.parametrize("linked", [False, True])
+def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, tasks, linked):
+    """A folder of training text that holds the set of held-out documents, or a link to it: all of that set is removed.
+    """
     for name in ("train", "held_out"):
         texts = [f"{name} {place} one two three {place} four {place}" for place in "abc"]
         pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")
+    if linked:
+        (tmp_path / "sets").mkdir()
+        (tmp_path / "held_out.parquet").rename(tmp_path / "sets" / "set.parquet")
+        (tmp_path / "held_out.parquet").symlink_to(tmp_path / "sets" / "set.parquet")
     workers = Workers(work_dir=str(tmp_path / "work")) if tasks else None
     found = dedup(
         tmp_path / "*.parquet",
-        against=tmp_path / "held_out.parquet",
+        against=(tmp_path / "held_out.parquet").resolve(),
         reading=Reading(text_columns=["text"]),
         output=tmp_path / "out",
         workers=workers,
