@@ -347,8 +347,8 @@ class Recipe:
                 )
         if self.unit.divides and (kind := self.shingles.token_kind).holds != "text":
             raise ParameterError(
-                f"unit '{self.unit}' and tokens '{self.shingles.tokens}': {kind.place}s have no {self.unit}s; "
-                "leave one out"
+                f"unit '{self.unit}' and tokens '{self.shingles.tokens}': {kind.place}s have no "
+                f"{self.unit.boundaries}; leave one out"
             )
         self._check_effects()
 

@@ -402,8 +402,7 @@ def test_the_best_of_a_crowd():
 @pytest.mark.parametrize("tasks", [False, True])
 @pytest.mark.parametrize("linked", [False, True])
 def test_files_that_are_input_and_reference_set_are_named(tmp_path, caplog, tasks, linked):
-    """A folder of training text that holds the set of held-out documents, or a link to it: all of that set is removed.
-    """
+    """A folder of training text that holds the held-out documents, or a link to them: all of them are removed."""
     for name in ("train", "held_out"):
         texts = [f"{name} {place} one two three {place} four {place}" for place in "abc"]
         pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")

@@ -323,9 +323,9 @@ WRONG = {
         "tokens 'letters' and elements 'tokens': all texts have the same letters",
     ),
     "lines of integers": (
-        lambda: Recipe(shingles=Shingles(tokens="ids"), unit="line"),
+        lambda: Recipe(shingles=Shingles(tokens="ids"), unit="window:5/2"),
         ParameterError,
-        "unit 'line' and tokens 'ids': integers have no lines; leave one out",
+        "unit 'window:5/2' and tokens 'ids': integers have no words; leave one out",
     ),
     "texts as ids": (lambda: compare("1", "2", shingles=Shingles(tokens="ids")), ArgumentTypeError, "a: '1' is text;"),
     "no column of integers": (

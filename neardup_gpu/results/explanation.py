@@ -258,9 +258,7 @@ def explain(
             name=str(folder),
             full=full,
         )
-    if known is None or recipe.unit.divides:
-        return found
-    return replace(found, words=known.spelled(found.words))
+    return found if known is None else replace(found, words=known.spelled(found.words))
 
 
 def opened_again(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
