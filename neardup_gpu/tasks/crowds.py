@@ -62,7 +62,7 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     """
     are_crowded = np.zeros(-(-layout.num_rows // 64), np.uint64)
     for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
-        greedy_stream.mark(are_crowded, 0, some)
+        greedy_stream.mark(are_crowded, some)
     are_members, num_pairs = are_crowded, 0
     if are_crowded.any():
         links = ((left, right) for left, right, _ in _pairs(files, verified, layout))
@@ -104,9 +104,9 @@ def connected(are_crowded: np.ndarray, pairs: RankPairs, num_rows: int, most_byt
     _, labels = decide_by_components(pairs, num_rows, 0, most_bytes, folder)
     parts = [labels[first : first + AT_ONCE] for first in range(0, len(labels), AT_ONCE)]
     for ranks, firsts in (np.array(part).T for part in parts):
-        greedy_stream.mark(found, 0, firsts[are_set(are_crowded, ranks)])
+        greedy_stream.mark(found, firsts[are_set(are_crowded, ranks)])
     for ranks, firsts in (np.array(part).T for part in parts):
-        greedy_stream.mark(found, 0, ranks[are_set(found, firsts)])
+        greedy_stream.mark(found, ranks[are_set(found, firsts)])
     return found
 
 

@@ -54,7 +54,7 @@ def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int) -> np.ndarr
     """
     bits = np.zeros(-(-num_rows // 64), np.uint64)
     for left, right in pairs:
-        greedy_stream.update(bits, 0, num_rows, left, right, num_known)
+        greedy_stream.update(bits, left, right, num_known)
     return bits
 
 
@@ -126,7 +126,7 @@ def _decide_by_components(
                 for parents, children in requests.take(first // width):
                     answers.send(children, _look_up(parents, rows, labels))
                 removed = (rows >= num_known) & (rows != labels)
-                greedy_stream.mark(bits, 0, rows[removed])
+                greedy_stream.mark(bits, rows[removed])
                 file.write(np.column_stack([rows[removed], labels[removed]]).astype("<i8", copy=False).data)
     if not (folder / LABELS).stat().st_size:
         return bits, np.empty((0, 2), np.int64)

@@ -23,6 +23,6 @@ def test_all_that_pairs_connect_are_members(tmp_path, crowded, pairs, at_once, m
     left, right = np.minimum(left, right), np.maximum(left, right)
     some = [slice(first, first + at_once) for first in range(0, len(left), at_once)]
     are_crowded = np.zeros(2, np.uint64)
-    greedy_stream.mark(are_crowded, 0, np.array(crowded, np.int64))
+    greedy_stream.mark(are_crowded, np.array(crowded, np.int64))
     found = crowds.connected(are_crowded, [(left[each], right[each]) for each in some], 100, most_bytes, tmp_path)
     assert set_within(found, 0, 100).tolist() == expected

@@ -8,7 +8,7 @@ import pytest
 from grids import fewer, pairs_of
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from neardup_gpu.kernels import components, greedy, greedy_stream, standing
+from neardup_gpu.kernels import components, greedy, standing
 from neardup_gpu.tasks import deciding
 from neardup_gpu.tasks.deciding import (
     LABELS,
@@ -163,15 +163,6 @@ def test_memory_is_bounded(tmp_path, cluster):
     finally:
         tracemalloc.stop()
     assert peak < most_bytes
-
-
-def test_ranks_beyond_32_bits():
-    """The bits of a range that begins with rank 2**33; the last pair's right rank is behind it."""
-    first = 1 << 33
-    left, right = np.array([0, 1, 2]) + first, np.array([1, 2, 70]) + first
-    bits = np.zeros(2, np.uint64)
-    assert greedy_stream.update(bits, first, first + 70, left, right, 0).tolist() == [first + 70]
-    assert bits.tolist() == [2, 0]
 
 
 def test_bits_of_ranks():
