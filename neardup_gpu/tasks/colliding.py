@@ -292,7 +292,7 @@ class TableCollisions(NamedTuple):
         return FoundPairs(ranks[left], ranks[right], needed, np.empty(0, np.int64))
 
     def _of_large(self, block: Block, rows: np.ndarray) -> Iterator[FoundPairs]:
-        """The candidates of one bucket, at most about as many compared pairs at a time as may be held.
+        """Yield the candidates of one bucket, at most about `_most_pairs` compared pairs at a time.
 
         The rows that are compared with later ones are taken block by block.
         """
@@ -306,7 +306,7 @@ class TableCollisions(NamedTuple):
             yield from self._between(block, rows[first:last], rows[last:stop])
 
     def _between(self, block: Block, first: np.ndarray, later: np.ndarray) -> Iterator[FoundPairs]:
-        """The candidates of some rows of a bucket and later ones, about as many compared pairs at a time."""
+        """Yield candidates of some rows of a bucket and later ones, about `_most_pairs` compared pairs at a time."""
         for begin in range(0, len(first), side := isqrt(self._most_pairs)):
             some = first[begin : begin + side]
             for at in range(0, len(later), per_block := max(1, self._most_pairs // len(some))):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..stages.nearest_reference import NearestReference
+from ..stages.verification import NearestReference
 from ..store.exchange import Exchanges, num_rows, read_arrays
 from .columns import AT_ONCE, load, rows_in, rows_of, save
 from .copies import BY_RANGE
