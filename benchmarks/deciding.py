@@ -1,6 +1,6 @@
 """Who is kept of a thousand million documents, from a stream of as many pairs: the part `deciding` of run.py.
 
-    python -m benchmarks.deciding --documents 100_000_000 --ranges 4
+    python -m benchmarks.deciding --documents 100_000_000
 
 Each document but the last has a pair with a worse one, any with equal probability, which is hard on caches. Times are
 processor time, as one thread decides; making the pairs is left out. Each run is a process of its own, which checks
@@ -12,21 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from neardup_gpu.kernels import greedy
-from neardup_gpu.report import count
 from neardup_gpu.tasks.deciding import decide_greedily, set_within
 
 from .measure import SLOW_ROUNDS, Bench, figure, launch
 
 DOCUMENTS = (100_000_000, 1_000_000_000)
-RANGES = 4
 FEW = 20_000
 CHUNK = 1 << 17
 """Pairs of a chunk."""
@@ -35,16 +31,15 @@ Pieces = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 def part(bench: Bench) -> list[dict]:
-    """Greedy decisions: by one pass with a bit a document in memory, and with a quarter of the bits at a time."""
+    """Greedy decisions, by one pass with a bit per document in memory."""
     figures, rounds = [], min(bench.repeat, SLOW_ROUNDS)
     few = launch([*COMMAND, "--documents", FEW])["peak_mb"]
-    for documents, ranges in ((DOCUMENTS[0], 1), (DOCUMENTS[0], RANGES), (DOCUMENTS[1], 1)):
-        documents = bench.sized(documents)
-        runs = [launch([*COMMAND, "--documents", documents, "--ranges", ranges]) for _ in range(rounds)]
+    for documents in map(bench.sized, DOCUMENTS):
+        runs = [launch([*COMMAND, "--documents", documents]) for _ in range(rounds)]
         found = [json.loads(run["stdout"]) for run in runs]
-        what = f"greedy decisions, {documents:,} pairs of as many documents, the bits in {count(ranges, 'part')}"
+        what = f"greedy decisions, {documents:,} pairs of as many documents"
         nanoseconds = [each["seconds"] / documents * 1e9 for each in found]
-        figures.append(figure(what, nanoseconds, "ns/pair", removed=found[0]["removed"], ranges=ranges))
+        figures.append(figure(what, nanoseconds, "ns/pair", removed=found[0]["removed"]))
         more = [run["peak_mb"] - few for run in runs]
         figures.append(figure(f"{what}: peak memory above that of {FEW:,}", more, "MB", few_mb=round(few, 1)))
     bench.target("deciding 10^9 documents, ns a pair", figures[-2]["median"], 60, least=False)
@@ -69,22 +64,18 @@ def pairs(documents: int, spent: list[float]) -> Pieces:
         yield left, right
 
 
-def decide(documents: int, ranges: int) -> dict[str, float]:
+def decide(documents: int) -> dict[str, float]:
     """Processor seconds of decisions, those of making pairs left out, and how many documents were removed."""
-    most_bytes = 2 * (documents // 8 // ranges + 8)  # of which half is for bits
     spent: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.process_time()
-        bits = decide_greedily(pairs(documents, spent), documents, 0, most_bytes, Path(folder))
-        seconds = time.process_time() - start - sum(spent)
-        removed = sum(
-            len(set_within(bits, first, min(first + CHUNK, documents))) for first in range(0, documents, CHUNK)
-        )
+    start = time.process_time()
+    bits = decide_greedily(pairs(documents, spent), documents, 0)
+    seconds = time.process_time() - start - sum(spent)
+    removed = sum(len(set_within(bits, first, min(first + CHUNK, documents))) for first in range(0, documents, CHUNK))
     return {"seconds": seconds, "removed": removed}
 
 
 def check_agreement() -> None:
-    """Decide on few documents, in one part and in several, as the kernel for pairs in memory does.
+    """Decide on few documents as the kernel for pairs in memory does.
 
     Raises
     ------
@@ -94,17 +85,16 @@ def check_agreement() -> None:
     left, right = (np.concatenate(column) for column in zip(*pairs(FEW, []), strict=True))
     keeper = greedy.cpu(FEW, left, right, np.ones(len(left)), np.zeros(FEW, bool))
     removed = int(np.count_nonzero(keeper != np.arange(FEW)))
-    assert decide(FEW, 1)["removed"] == decide(FEW, RANGES)["removed"] == removed
+    assert decide(FEW)["removed"] == removed
 
 
 def main() -> None:
     """Print what a run found as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=DOCUMENTS[0])
-    parser.add_argument("--ranges", type=int, default=1, help="parts of which one is in memory at a time")
     args = parser.parse_args()
     check_agreement()
-    print(json.dumps(decide(args.documents, args.ranges)))
+    print(json.dumps(decide(args.documents)))
 
 
 if __name__ == "__main__":

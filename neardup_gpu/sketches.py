@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 from .jobs.greedy_clusters import Clusters, Joined, clusters
-from .jobs.merging import merge
 from .jobs.one_text import sketch_text
-from .jobs.sketch_jobs import pairs, sketch
+from .jobs.sketch_jobs import merge, pairs, sketch
 from .methods.frequencies import Frequencies
 
 __all__ = ["Clusters", "Frequencies", "Joined", "clusters", "merge", "pairs", "sketch", "sketch_text"]

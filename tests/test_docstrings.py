@@ -25,7 +25,7 @@ from neardup_gpu.shared_passages.result import SharedText
 MODULES = [
     *neardup_gpu._MODULES.values(),
     *("data", "errors", "plot", "stages", "theory", "theory.error_bounds", "theory.prefix_filter"),
-    *("jobs.greedy_clusters", "jobs.merging", "jobs.one_text", "jobs.sketch_jobs"),
+    *("jobs.greedy_clusters", "jobs.one_text", "jobs.sketch_jobs"),
     *("results.explanation", "results.fail_over", "results.by_value", "documents.source", "documents.stream"),
     *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "repeated_passages.result"),
     "shared_passages.result",

@@ -12,9 +12,9 @@ from test_partners import DRAWN, compare, hypothesis_settings, rounds, run_again
 
 from neardup_gpu import MinHash, Recipe, Shingles, dedup
 from neardup_gpu.jobs import dedup as job
-from neardup_gpu.stages.nearest_reference import nearest_pairs
 from neardup_gpu.stages.partner_blocks import BlockSearch
 from neardup_gpu.stages.partners import Known, Partners, partners_of, selected
+from neardup_gpu.stages.verification import nearest_pairs
 
 
 def in_blocks(most_pairs):
@@ -30,7 +30,8 @@ def in_blocks(most_pairs):
         assert len(found.pairs) - len(before.pairs) >= numbers.num_unlisted
         if numbers.counted:
             assert len(found.pairs) - len(before.pairs) == numbers.num_unlisted == blocks.handed_on
-        listed, deciding = selected(found, search.pinned, cluster, search.most, search.directed)
+        most, directed = search.recipe.max_partners, search.recipe.method.measure.directed
+        listed, deciding = selected(found, search.pinned, cluster, most, directed)
         unlisted = len(found.pairs) - len(listed.pairs)
         near = nearest_pairs(search.num_known, search.num_rows, found)
         return Partners(listed, deciding, near, numbers.num_candidates, unlisted, numbers.counted, numbers.looks)

@@ -7,7 +7,7 @@ import os
 import pickle
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -141,6 +141,28 @@ def attempt(task: Task) -> Outcome:
     except Exception as error:
         line = want(error) or f"{type(error).__name__}: {' '.join(str(error).split())}"
         return Outcome(None, Failure(line, traceback.format_exc(), error if isinstance(error, NeardupError) else None))
+
+
+class InlineWorkers:
+    """A `Runner` in this process, one task after another: nothing is started, and nothing survives its death."""
+
+    num_workers, one_machine = 1, True
+
+    def check_folder(self, folder: str) -> None:
+        """True: this process can read its own files."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+        """See `Runner.run`."""
+        attempts = Attempts(tasks)
+        while (attempted := attempts.take(False)) is not None:
+            yield from attempts.done(attempted, attempt(attempted.task))
+        attempts.end()
+
+    def __enter__(self) -> InlineWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
 
 
 # --------------------------------------------------------------------------------------------- for other processes

@@ -38,10 +38,8 @@ from .committing import Commits
 from .inputs import first_of, inputs_of, rows_done, with_progress
 from .marks import Marks
 from .opened import Opened
-from .remembered import checked_reading
-from .sketches import EntryTools, joined, sketched_span
+from .sketches import EntryTools, KeptTexts, arrays_of_texts, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
-from .texts import KeptTexts, arrays_of
 from .writer import (
     Death,
     Decided,
@@ -170,6 +168,34 @@ class _SketchedPart(NamedTuple):
     def num_bytes(self) -> int:
         texts = 0 if self.texts is None else self.texts.num_bytes
         return texts + self.sketched.num_bytes + sum(map(bytes_of, [self.ids, *self.columns.values()]))
+
+
+def checked_reading(described: dict[str, Any], known: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return how the documents of an index are read once others have been added, which `Documents.describe` describes.
+
+    `known` is how they were read until now: `html` as in `Reading`, and `text_columns`, a list of names. Two ways of
+    reading give other words for the same document, so nothing would be found between them. Texts, pages and records of
+    crawls have no columns, and their format says what is HTML: they are not looked at here.
+
+    Raises
+    ------
+    InputError
+        If the others are read in another way.
+    """
+    if described["text_columns"] is None:
+        return known
+    given: dict[str, Any] = {"html": described["html"], "text_columns": list(described["text_columns"])}
+    if known is None or known == given:
+        return given
+    name = next(each for each in known if known[each] != given[each])
+    if name == "html":
+        before, now = ("no HTML" if not each["html"] else f"html={each['html']!r}" for each in (known, given))
+        advice = "leave html out" if not known["html"] else f"give {before}"
+    else:
+        before, now = (f"the text of {', '.join(map(repr, each[name]))}" for each in (known, given))
+        listed = known[name] if len(known[name]) > 1 else known[name][0]
+        advice = f"give text_columns={listed!r}"
+    raise InputError(f"the index was filled with {before}, and this input is read with {now}; {advice}")
 
 
 class Adding:
@@ -403,7 +429,7 @@ class Adding:
             new, found = segment_of(snapshot, names, units, part, tools)
             new.arrays |= as_bytes([each.columns for each in waiting], self._types)
             if manifest.keeps.tokens is not None:
-                new.arrays |= arrays_of([each.texts for each in waiting if each.texts is not None])
+                new.arrays |= arrays_of_texts([each.texts for each in waiting if each.texts is not None])
             self._clock.report("collide", len(names), None)
         self._end_commit()
         manifest = self._writer.manifest

@@ -416,28 +416,27 @@ def _number(before: Any, whole: bool) -> pa.Scalar:
 
 
 def _date(before: Any) -> pa.Scalar:
-    if isinstance(before, str):
-        before = datetime.date.fromisoformat(before)
-    if isinstance(before, datetime.datetime):
-        if before != datetime.datetime(before.year, before.month, before.day):
-            raise ValueError
-        before = before.date()
-    if not isinstance(before, datetime.date):
-        raise TypeError
-    return pa.scalar(before, pa.date32())
+    found = _moment(before)
+    if found != datetime.datetime(found.year, found.month, found.day):
+        raise ValueError
+    return pa.scalar(found.date(), pa.date32())
 
 
 def _time(before: Any, zone: str | None) -> pa.Scalar:
     """A time without a zone is one of the column's zone."""
-    if isinstance(before, str):
-        before = datetime.datetime.fromisoformat(before)
-    elif not isinstance(before, datetime.datetime):
-        if not isinstance(before, datetime.date):
-            raise TypeError
-        before = datetime.datetime(before.year, before.month, before.day)
-    if before.tzinfo is not None:
+    moment = _moment(before)
+    if moment.tzinfo is not None:
         if zone is None:
             raise ValueError
-        return pa.scalar(before, pa.timestamp("us", zone))
-    found = pa.scalar(before, pa.timestamp("us"))
+        return pa.scalar(moment, pa.timestamp("us", zone))
+    found = pa.scalar(moment, pa.timestamp("us"))
     return found if zone is None else pc.assume_timezone(found, zone, ambiguous="earliest", nonexistent="earliest")
+
+
+def _moment(before: Any) -> datetime.datetime:
+    """Return the time that a text, a time or a date names."""
+    if isinstance(before, str):
+        return datetime.datetime.fromisoformat(before)
+    if not isinstance(before, datetime.date):
+        raise TypeError
+    return before if isinstance(before, datetime.datetime) else datetime.datetime(before.year, before.month, before.day)

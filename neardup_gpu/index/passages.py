@@ -37,8 +37,8 @@ from .columns import Types, as_given, cast_column, kept_of, of_documents, types_
 from .manifest import Manifest
 from .opened import Opened
 from .segments import Segment
+from .sketches import lower_halves
 from .snapshot import Snapshot, on_host
-from .texts import lower_halves
 
 AT_ONCE = 1 << 22
 """Tokens of the index that are searched at once, unless one document has more."""

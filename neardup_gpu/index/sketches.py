@@ -18,9 +18,11 @@ from ..methods.contract import Sketch
 from ..methods.finding.by_segment import sorted_table
 from ..methods.finding.contract import SketchedEntries
 from ..methods.modm import ModM
+from ..recipe import token_recipe
 from ..stages import count_shingles, count_tokens
 from ..stages.conditions import WITHIN
 from ..stages.sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
+from .keeps import KEPT_TEXTS
 
 if TYPE_CHECKING:
     from ..engine.contract import Backend, Runtime
@@ -154,3 +156,47 @@ def element_tables(sets: Ragged, modulus: int, recipe: Recipe, backend: Backend)
     rows = np.repeat(np.arange(len(elements), dtype=np.uint32), elements.sizes)
     keys, rows = sorted_table(elements.values, rows)
     return {"contained_keys": keys, "contained_rows": rows}
+
+
+class KeptTexts(NamedTuple):
+    """The texts and tokens of some documents, which an index keeps if it is to find shared passages.
+
+    The tokens say which documents can share a passage with a query. Their texts, which are read as those of the query
+    are, say what they share. So an answer does not depend on halves of fingerprints.
+
+    Parameters
+    ----------
+    text : Ragged of uint8
+        The text of each document as it was read, without markup: `text_offsets` and `text_values` of a segment.
+    word : Ragged of uint32
+        The lower half of the fingerprint of each token: `word_offsets` and `word_values`.
+    """
+
+    text: Ragged
+    word: Ragged
+
+    @classmethod
+    def of(cls, text: Ragged, first: int, last: int, tokens: str, backend: str) -> KeptTexts:
+        """Return those of the documents `first` to `last` of a batch; `tokens` is their kind."""
+        own = text_of(text, first, last)
+        found = to_host(count_tokens(own, token_recipe(tokens), backend)[0])
+        return cls(own, Ragged._trusted(lower_halves(found.values), found.offsets))
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of the values of both."""
+        return self.text.values.nbytes + self.word.values.nbytes
+
+
+def lower_halves(tokens: np.ndarray) -> np.ndarray:
+    """Return the lower halves of fingerprints, as the index keeps them."""
+    return tokens.astype(np.uint32)
+
+
+def arrays_of_texts(parts: list[KeptTexts]) -> dict[str, np.ndarray]:
+    """Return the arrays of a segment for the documents of consecutive parts, at least one."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in KEPT_TEXTS:
+        rows = Ragged._joined([getattr(part, name) for part in parts])
+        arrays |= {f"{name}_offsets": rows.offsets, f"{name}_values": rows.values}
+    return arrays

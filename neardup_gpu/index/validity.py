@@ -18,7 +18,6 @@ from ..stages.conditions import WITHIN
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
 from .keeps import KEPT_TEXTS, TOKENS
-from .remembered import problems_of_reading
 
 if TYPE_CHECKING:
     from ..methods.finding.contract import Finder
@@ -52,7 +51,7 @@ def problems_of(manifest: Manifest) -> Iterator[str]:
         yield f"disturbed is {manifest.disturbed!r:.40}"
     yield from _problems_of_types(manifest)
     yield from _problems_of_keeps(manifest.keeps)
-    yield from problems_of_reading(manifest.reading)
+    yield from _problems_of_reading(manifest.reading)
     if len(manifest.segments) > MOST_SEGMENTS:
         yield f"{len(manifest.segments):,} segments are named, and there may be {MOST_SEGMENTS:,}"
     yield from _problems_of_segments(manifest)
@@ -83,6 +82,17 @@ def _problems_of_types(manifest: Manifest) -> Iterator[str]:
                 yield f"a column has the type {kind!s:.40}"
     except (InputError, ParameterError, TypeError, ValueError, pa.ArrowException):
         yield "an index does not keep ids or columns of this type"
+
+
+def _problems_of_reading(reading: Any) -> Iterator[str]:
+    """Yield what is wrong with the way of reading that a manifest remembers, see `adding.checked_reading`."""
+    if reading is None:
+        return
+    sound = isinstance(reading, dict) and reading.keys() == {"html", "text_columns"}
+    sound = sound and (type(reading["html"]) is bool or reading["html"] == "tree")
+    names = reading["text_columns"] if sound else None
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+        yield f"reading is {reading!r:.60}"
 
 
 def _problems_of_keeps(keeps: Keeps) -> Iterator[str]:

@@ -932,16 +932,12 @@ def greedy(draw: Draw, size: int) -> tuple:
 
 
 def greedy_stream(draw: Draw, size: int) -> tuple:
-    """Pairs whose left row is in a range, bits of rows that were removed before, and pinned rows."""
+    """Pairs, bits of rows that were removed before, and pinned rows."""
     left, right = _sorted_pairs(draw, size)
-    first, cut = draw.option([0, 64, 1 << 33]), draw.option([0, 1, 3])
-    stop = size - cut * size // 4
-    some = left < stop
-    bits = draw.random.integers(0, 2**64, -(-stop // 64), np.uint64)
+    bits = draw.random.integers(0, 2**64, -(-size // 64), np.uint64)
     if draw.chance():
         bits[:] = 0
-    num_known = first + draw.option([0, size // 10, size])
-    return bits, first, first + stop, first + left[some], first + right[some], num_known
+    return bits, left, right, draw.option([0, size // 10, size])
 
 
 def components(draw: Draw, size: int) -> tuple:

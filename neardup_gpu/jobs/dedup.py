@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from .. import checks
 from ..arguments import Arguments
+from ..data import NO_PAIRS
 from ..documents import Documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.sources import Sources
+from ..documents.units import NO_PLACES
 from ..documents.writing_options import Writing, chosen_writing, described
 from ..engine.arrays import some_rows
 from ..engine.clock import Clock, Progress, with_bars
@@ -30,31 +32,50 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..engine.threads import on_threads
 from ..errors import InputError
-from ..keep_rule import keep_columns
+from ..keep_rule import FIRST, keep_columns
 from ..log import log
 from ..methods import MethodName
-from ..methods.contract import Join, Sketch
+from ..methods.contract import Candidates, Join, Sketch
 from ..recipe import Recipe, check_reference, choose_recipe
 from ..report_page import write_page
 from ..results.by_value import lost_of
 from ..results.commonest import too_many_comparisons
-from ..results.result import Result
+from ..results.result import EqualResult, Result
 from ..results.saving import write_result
-from ..results.tables import Facts, JobFacts, check_shared, remarks_of, report_of_job, tables_of
-from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
+from ..results.tables import (
+    Facts,
+    JobFacts,
+    check_shared,
+    equal_tables,
+    remarks_of,
+    report_of_job,
+    tables_of,
+    unit_parts,
+)
+from ..stages.decisions import (
+    Decisions,
+    Groups,
+    Ranked,
+    by_priority,
+    decide,
+    nearest_partners,
+    proposed,
+    representatives,
+    unverified,
+)
+from ..stages.equal_units import EqualUnits
 from ..stages.joining import SpooledRows
-from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import JoinedRows, JoinLimits, TooManyComparisonsError, partners_of
+from ..stages.priority import documents_by_priority
 from ..stages.recall import CheckedRun, check_recall
 from ..stages.reread import TextRows
 from ..stages.sketching import Sketcher
-from ..stages.verification import in_host_memory
+from ..stages.verification import Verified, in_host_memory, nearest_pairs
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder
 from ..tasks.job import run_in_tasks
 from ..tasks.workers import Workers
 from . import bounded
-from .equal_units import run_equal
 
 
 @with_bars
@@ -348,6 +369,51 @@ def run(
         sources=sources,
         facts=facts,
     )
+
+
+def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
+    """Do the whole job except writing, for a recipe with `only_equal`: `run` without what only similar units need."""
+    recipe, runtime, clock = sketcher.recipe, sketcher.runtime, sketcher.clock
+    units = sketcher.equal = EqualUnits(recipe.keep == FIRST)
+    sketched = sketcher.sketch_all(sources, columns=keep_columns(recipe.keep))
+    for remark in remarks_of(recipe, sources, vars(sketched.counts)):
+        log.warning(remark)
+    known, number = sketched.num_known_documents, len(sketched.ids)
+    with clock.stage("decide"):
+        clock.report("decide", 0, number)
+        tokens = np.concatenate([np.empty(0, np.int64), *sketched.counts.document_tokens])
+        order = documents_by_priority(recipe.keep, tokens, sketched.columns, sketched.categories) + known
+        fates = units.decide(np.concatenate([np.arange(known), order]), recipe)
+        clock.report("decide", number, number)
+        facts = Facts(
+            *_nothing(units.num_compared(recipe.unit.min_words)),
+            ids=sketched.ids,
+            places=NO_PLACES,
+            fates=fates.documents,
+            num_known=known,
+        )
+        against = sources.known_sets
+        tables = equal_tables(facts, fates, recipe, sources.documents.places(), against=against)
+        candidates = Candidates(NO_PAIRS, 0, 0, np.empty(0, bool))
+        report = report_of_job(facts, JobFacts(sketched.counts, candidates, None, recipe, runtime, sources), None)
+    return EqualResult(
+        tables.documents,
+        tables.pairs,
+        {**report, "timings": clock.seconds},
+        recipe,
+        skipped=sources.skipped,
+        sources=sources,
+        facts=facts,
+        parts=lambda: unit_parts(units, sketched.ids, recipe, against=against),
+    )
+
+
+def _nothing(representatives: int) -> tuple[Ranked, Groups, Decisions]:
+    """Return what `Facts` has of units, but for their number: they are decided about by their groups."""
+    rows, values = np.empty(0, np.int64), np.empty(0)
+    ranks = np.broadcast_to(np.int64(0), representatives)
+    groups = Groups(rows, None, None, ranks, None, None, rows.astype(bool), rows)
+    return Ranked(0, rows, rows), groups, Decisions(rows, values, rows.astype(bool), Verified(NO_PAIRS, values), None)
 
 
 def _columns_to_write(documents: Documents, writing: Writing, clock: Clock) -> pa.Schema | None:

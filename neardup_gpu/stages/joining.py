@@ -263,43 +263,37 @@ class _IndexedRows(NamedTuple):
         measure, threshold, runtime = self.join
         parts, table = self.parts(), self.table()
         marks = no_marks(table[0]) if measure.directed else None
-        passes = 1 if marks is None else 2
+        passes = (None,) if marks is None else (None, marks)
         done, known = 0, SetCollector(len(self.spooled.places), threshold, measure.both_sizes)
-        for rows, shingles, entries, sets_of_part in runtime.map(partial(self.taken, table), parts):
-            postings.add(shingles, entries)
-            if marks is None:
-                known.add(rows, sets_of_part, runtime)
-                sets.append(sets_of_part)
-            else:
-                runtime.run(mark, marks, shingles)
-            done += len(rows)
-            clock.report("index", done // passes, len(self.in_file))
-        if marks is not None:
-            contain = partial(self.containing, table, marks)
-            for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
+        for by in passes:
+            for rows, shingles, entries, sets_of_part in runtime.map(partial(self.taken, table, by), parts):
                 postings.add(shingles, entries)
-                known.add(rows, sets_of_part, runtime)
+                if by is passes[-1]:
+                    known.add(rows, sets_of_part, runtime)
+                else:
+                    runtime.run(mark, marks, shingles)
+                if marks is None:
+                    sets.append(sets_of_part)
                 done += len(rows)
-                clock.report("index", done // passes, len(self.in_file))
+                clock.report("index", done // len(passes), len(self.in_file))
         return known.known()
 
-    def taken(self, table: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
-        """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
+    def taken(self, table: Any, marks: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
+        """Return (rows, and what `postings_of` returns) of some documents."""
         rows, shingles = self.of(part)
-        return rows, *prefixes_of(shingles, self.join.runtime.put(rows), table, self.join)
-
-    def containing(self, table: Any, marks: Any, part: Span) -> tuple[np.ndarray, Any, Any, Ragged]:
-        """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets
-        wait."""
-        rows, sets = self.of(part)
-        contain = kernel(containers, self.join.runtime.backend)
-        put = self.join.runtime.put(rows)
-        return rows, *contain(sets.values, sets.offsets, put, *table, marks, self.join.threshold), sets
+        return rows, *postings_of(shingles, self.join.runtime.put(rows), table, marks, self.join)
 
 
-def prefixes_of(shingles: Ragged, rows: Any, table: Any, join: Joiner) -> tuple[Any, Any, Ragged]:
-    """Return the shingles and the entries of the postings of documents, and the sets of documents with postings."""
+def postings_of(shingles: Ragged, rows: Any, table: Any, marks: Any, join: Joiner) -> tuple[Any, Any, Ragged]:
+    """Return the shingles and the entries of the postings of documents, and the sets of documents with postings.
+
+    By a directed measure, a document has postings as a contained one; and, once the marks of all such postings are
+    given, further postings as a container. Its shingles are a set then.
+    """
     measure, threshold, runtime = join
+    if marks is not None:
+        contain = kernel(containers, runtime.backend)
+        return *contain(shingles.values, shingles.offsets, rows, *table, marks, threshold), shingles
     take = kernel(prefixes, runtime.backend)
     found, entries, sizes, elements = take(
         shingles.values, shingles.offsets, rows, *table, threshold, measure.both_sizes
@@ -563,7 +557,7 @@ def commonest(
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
         one = indexed._replace(in_file=row)
         (part,) = one.parts()
-        _, shingles, theirs, *_ = one.taken(table, part)
+        _, shingles, theirs, *_ = one.taken(table, None, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
     return found

@@ -72,7 +72,7 @@ class BlockSearch:
         self._label = None if cluster == "greedy" else self._everyone
         first, is_open, state = search.first_better(), np.zeros(num_rows, bool), np.full(num_rows, KEPT)
         reached, was_open = first.copy(), is_open.copy()
-        width = max(1, self.most_pairs // pairs_a_row(search.most, partners.MOST_ASKED))
+        width = max(1, self.most_pairs // pairs_a_row(search.recipe.max_partners, partners.MOST_ASKED))
         cut = False
         for begin in range(0, num_rows, width):
             rows = self._everyone[begin : begin + width]
@@ -85,14 +85,16 @@ class BlockSearch:
             inputs, words = max(begin, search.num_known), self._words
             if inputs < begin + len(rows):
                 cut |= contained_references(search, inputs, begin + len(rows), cluster)
-                if search.most is None:  # then pairs are forgotten while more are found, and may be found again
+                if (
+                    search.recipe.max_partners is None
+                ):  # then pairs are forgotten while more are found, and may be found again
                     found = search.known.all().pairs
                     hand_on_now()
                     self._words = np.union1d(words, packed_pairs(found.left, found.right))
-            first_partners(search, first, is_open, rows, hand_on_now if search.most is None else None)
+            first_partners(search, first, is_open, rows, hand_on_now if search.recipe.max_partners is None else None)
             of_block = (self._everyone >= begin) & is_open
             search.known.add(further_reference(search, first, of_block))
-            if search.most is not None and cluster == "greedy":
+            if search.recipe.max_partners is not None and cluster == "greedy":
                 reached[rows], was_open[rows] = first[rows], is_open[rows]
                 self._settle(state, first, is_open, begin, begin + len(rows))
             self._end()
@@ -153,7 +155,7 @@ class BlockSearch:
         """Find the first partners of some rows among worse ones that are kept and looked at rows before `reached`."""
         search = self._search
         asking = np.flatnonzero(rows & search.placed(search.index))
-        if search.directed or len(asking) == 0 or not late.any():
+        if search.recipe.method.measure.directed or len(asking) == 0 or not late.any():
             return
 
         def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -169,7 +171,7 @@ class BlockSearch:
             self._end()
 
     def _blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        width = max(1, self.most_pairs // pairs_a_row(self._search.most, partners.MOST_ASKED))
+        width = max(1, self.most_pairs // pairs_a_row(self._search.recipe.max_partners, partners.MOST_ASKED))
         return (rows[at : at + width] for at in range(0, len(rows), width))
 
     def _begin(self, rows: np.ndarray) -> None:

@@ -12,7 +12,7 @@ With a directed measure, such as containment, a row can only stand for worse row
 partners, so that every listed pair is between a row and one of its better partners.
 
 Rows of a reference set come before all others. For each row of the input, `near` has its best pair in V with a row of
-the reference set (`stages/nearest_reference.py`), even if that has many partners. For containment, the direction says
+the reference set (`NearestReference`), even if that has many partners. For containment, the direction says
 whether rows of the input look for rows of the reference set that contain them, or the other way round, or both. If only
 the reference set removes documents, V has no pairs of two rows of the input.
 
@@ -58,8 +58,16 @@ from .joining import (
     rows_of_entries,
     stored,
 )
-from .nearest_reference import NearestReference, best_of_each, nearest_pairs
-from .verification import Verified, in_host_memory, verify_apart, verify_sets, verify_spooled
+from .verification import (
+    NearestReference,
+    Verified,
+    best_of_each,
+    in_host_memory,
+    nearest_pairs,
+    verify_apart,
+    verify_sets,
+    verify_spooled,
+)
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
@@ -218,50 +226,52 @@ def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
     return found
 
 
+class JoinLimits(NamedTuple):
+    """Limits of a join.
+
+    max_comparisons : int, optional
+        Entries that may be looked at.
+    verified_at_once : int, optional
+        Candidates that are verified together, about; `TOGETHER` unless given.
+    """
+
+    max_comparisons: int | None = None
+    verified_at_once: int | None = None
+
+
+NO_LIMITS = JoinLimits()
+
+
 @dataclass
 class Search:
     """Search for partners.
 
     index : list of PostingsIndex
         Its parts.
-    measure : Measure
-        By which it was made.
     pinned : array of bool, shape (rows,)
         Rows of the reference set, which are not compared with one another.
     accepts : callable
         Which of some pairs (left, right) the method finds: an array of bool.
     verify : callable
         The pairs at the threshold among some `Pairs`, as `Verified` in host memory.
-    directed : bool
-        Whether a row can stand for worse ones alone: the kept partners of a removed row are better ones then.
-    most : int or None
-        `max_partners`.
-    max_comparisons : int or None
-        Entries that may be looked at.
+    recipe : Recipe
+        Its method's measure made the index. By a directed measure, a row can stand for worse ones alone: the kept
+        partners of a removed row are better ones then. The method's direction says which rows look for pairs with the
+        reference set: those of the input, those of the reference set, or both.
+    limits : JoinLimits
     folder : path
         Where temporary files go.
-    verified_at_once : int, optional
-        Candidates that are verified together, about; `TOGETHER` unless given.
-    direction : "in", "of" or "either", default "in"
-        Which rows look for pairs with the reference set: those of the input, those of the reference set, or both.
-    only_known : bool, default False
-        Whether rows of the input have pairs with the reference set alone.
     """
 
     index: list[PostingsIndex]
-    measure: Any  # a JoinMeasure, where the index has parts
     pinned: np.ndarray
     accepts: Accepts
     verify: Callable[[Pairs], Verified]
-    directed: bool
-    most: int | None
-    max_comparisons: int | None
+    recipe: Recipe
+    limits: JoinLimits
     folder: Path
     clock: Clock
     runtime: Runtime
-    verified_at_once: int | None = None
-    direction: str = "in"
-    only_known: bool = False
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     num_found: int = 0
@@ -285,14 +295,14 @@ class Search:
     def first_better(self) -> np.ndarray:
         """Return, for each row, the first row that it looks for: int64."""
         first = np.zeros(self.num_rows, np.int64)
-        if self.direction == "of":
+        if self.recipe.method.direction == "of":
             first[self.num_known :] = self.num_known
         return first
 
     def last_better(self) -> np.ndarray:
         """Return, for each row, the row before which the rows that it looks for end: int64."""
         stop = np.arange(self.num_rows)
-        return np.minimum(stop, self.num_known) if self.only_known else stop
+        return np.minimum(stop, self.num_known) if self.recipe.only_against else stop
 
     def placed(self, index: list[PostingsIndex]) -> np.ndarray:
         """Whether each row is in a run."""
@@ -317,7 +327,7 @@ class Search:
 
     def raised(self, rows: np.ndarray, threshold: float) -> list[PostingsIndex]:
         """Return the index by which some rows find those of the reference set at a higher threshold."""
-        join = Joiner(self.measure, threshold, self.runtime)
+        join = Joiner(self.recipe.method.measure, threshold, self.runtime)
         parts = (raised(part, rows, self.pinned, join) for part in self.index)
         return stored(parts, len(self.index), self.folder, self.runtime)
 
@@ -360,7 +370,7 @@ class Search:
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
         waiting: list[Waiting] = []
         done, held, before = 0, 0, self.known.packed()
-        verified_at_once = self.verified_at_once or TOGETHER
+        verified_at_once = self.limits.verified_at_once or TOGETHER
         for met in self._meet_rows(index, rows, first[rows], stop[rows], most):
             some = np.arange(done, done + len(met.rows))
             done += len(some)
@@ -379,7 +389,7 @@ class Search:
     def _meet_rows(
         self, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int
     ) -> Any:
-        listed = min(LISTED, max(most, self.verified_at_once or LISTED))
+        listed = min(LISTED, max(most, self.limits.verified_at_once or LISTED))
         found_in_turn = meet(index, rows, first, stop, most, self.runtime, listed, self.expected)
         while True:
             with self.clock.stage("join"):
@@ -390,8 +400,8 @@ class Search:
             if met is None:
                 return
             self.looks += met.looks
-            if self.max_comparisons is not None and self.looks[0] > self.max_comparisons:
-                raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
+            if self.limits.max_comparisons is not None and self.looks[0] > self.limits.max_comparisons:
+                raise TooManyComparisonsError(f"more than {count(self.limits.max_comparisons, 'comparison')}")
             self._say_if_slow()
             yield met
 
@@ -467,7 +477,9 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _kept_partners(search, first, was_open, is_open, kept)
     with search.clock.stage("verify"):
         known = search.known.all()
-        listed, deciding = selected(known, search.pinned, cluster, search.most, search.directed)
+        listed, deciding = selected(
+            known, search.pinned, cluster, search.recipe.max_partners, search.recipe.method.measure.directed
+        )
         near = nearest_pairs(search.num_known, search.num_rows, near, known)
     unlisted = len(known.pairs) - len(listed.pairs)
     return Partners(listed, deciding, near, search.num_candidates, unlisted, not (truncated or cut), search.looks)
@@ -479,9 +491,9 @@ def contained_references(search: Search, begin: int, stop: int, cluster: str) ->
     Each row holds its best pair and, greedily, its first `most` ones: it is removed in any case. Components need all,
     as each joins two rows. Return whether a row may have more pairs than it holds.
     """
-    if search.direction == "in":
+    if search.recipe.method.direction == "in":
         return False
-    held = FirstAndBest(search.most if cluster == "greedy" else None, search.verified_at_once)
+    held = FirstAndBest(search.recipe.max_partners if cluster == "greedy" else None, search.limits.verified_at_once)
     first, end = np.full(search.num_rows, begin), np.full(search.num_rows, stop)
     nobody, rows = np.zeros(search.num_rows, bool), np.flatnonzero(search.pinned & search.placed(search.index))
     known, search.known = search.known, held
@@ -501,9 +513,9 @@ def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) ->
     `first`. A pair that is found later than an equal pair is not better. But a pair that was found from the other side
     may lie further on; then the search looks for equal pairs, too.
     """
-    held, end = FirstAndBest(0, search.verified_at_once), np.full(search.num_rows, search.num_known)
+    held, end = FirstAndBest(0, search.limits.verified_at_once), np.full(search.num_rows, search.num_known)
     rows = np.flatnonzero(is_open & (first < end) & ~search.pinned & search.placed(search.index))
-    if search.direction == "of" or len(rows) == 0:
+    if search.recipe.method.direction == "of" or len(rows) == 0:
         return held.held()
     best, first, at_a_time, rounds = NearestReference(search.num_known, 0, search.num_rows), first.copy(), ASKED, 1
     found, known, search.known = search.known.all(), search.known, held
@@ -601,7 +613,13 @@ def first_partners(
 
     rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
     # One more than is listed: where it is a partner, it is known that one is not.
-    ask_in_rounds(ask, rows, search.most, is_open, None if search.most is None else search.most + 1)
+    ask_in_rounds(
+        ask,
+        rows,
+        search.recipe.max_partners,
+        is_open,
+        None if search.recipe.max_partners is None else search.recipe.max_partners + 1,
+    )
 
 
 def ask_in_rounds(
@@ -671,15 +689,15 @@ def _kept_partners(
     of a row with a worse open row, which only looked for partners that are not removed. Rows after the last one that a
     removed row would list do not matter.
     """
-    assert search.most is not None
+    assert search.recipe.max_partners is not None
     everyone = np.arange(search.num_rows)
-    _, removed, keeper = _with_kept_partners(search.known.all().pairs, kept, search.directed)
-    last = _rank_within(removed) == search.most - 1
+    _, removed, keeper = _with_kept_partners(search.known.all().pairs, kept, search.recipe.method.measure.directed)
+    last = _rank_within(removed) == search.recipe.max_partners - 1
     end = np.full(search.num_rows, search.num_rows)
     end[removed[last]] = keeper[last]
     late = kept & was_open
     _ask_all(search, kept, is_open & ~kept, first.copy(), np.minimum(search.last_better(), end))
-    if not search.directed:
+    if not search.recipe.method.measure.directed:
         _ask_all(search, late, ~kept, everyone + 1, end)
 
 
@@ -703,8 +721,8 @@ def ask_among(
     def ask(some: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
         return search.ask(index, some, first, stop, at_a_time, accepts=accepts)
 
-    assert search.most is not None
-    ask_in_rounds(ask, asking, search.most, np.zeros(search.num_rows, bool), search.most)
+    assert search.recipe.max_partners is not None
+    ask_in_rounds(ask, asking, search.recipe.max_partners, np.zeros(search.num_rows, bool), search.recipe.max_partners)
 
 
 def connect(
@@ -824,16 +842,6 @@ class JoinedRows(NamedTuple):
     read_later: bool = True
 
 
-class JoinLimits(NamedTuple):
-    """Limits of a join, as in `Search`."""
-
-    max_comparisons: int | None = None
-    verified_at_once: int | None = None
-
-
-NO_LIMITS = JoinLimits()
-
-
 def partners_of(
     joined: JoinedRows,
     candidates: Candidates,
@@ -892,22 +900,7 @@ def partners_of(
             places[spooled.in_order(members)] = np.arange(len(members))
             verify = partial(verified, verify_sets, SpooledRows(sets, places))
         explicit = Verified(NO_PAIRS, np.empty(0))
-        search = Search(
-            index,
-            method.measure,
-            pinned,
-            accepts,
-            verify,
-            method.measure.directed,
-            recipe.max_partners,
-            limits.max_comparisons,
-            folder,
-            clock,
-            runtime,
-            limits.verified_at_once,
-            method.direction,
-            recipe.only_against,
-        )
+        search = Search(index, pinned, accepts, verify, recipe, limits, folder, clock, runtime)
         if known is not None:
             search.known.add(known)
         search.expected = expected_comparisons(index, runtime)

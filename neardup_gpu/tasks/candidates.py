@@ -3,7 +3,7 @@
     keys         of a slice: what the tables of the method hold of its representatives
     merge        of a range of counters of shingles: those of all slices together
     postings     of some slices: the prefixes of their representatives, and which shingles they mark; `merge_marks`
-    containers   of some slices, by a directed measure: the further shingles that are marked
+    containers   `postings` of some slices again, by a directed measure: the further shingles that are marked
     collide      of some parts of the tables, or of a range of shingles: candidates, and crowded documents
 
 Whatever finds them, candidates are pairs of ranks by the range of the right one, in files called "found", and the ranks
@@ -12,16 +12,15 @@ of crowded documents are in files called "crowded".
 
 from __future__ import annotations
 
-import collections
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..stages.joining import MOST_MARK_BITS
-from ..store.exchange import ExchangeWriter, num_rows, read_arrays
+from ..stages.joining import MOST_MARK_BITS, mark, no_marks
+from ..store.exchange import num_rows, read_arrays
 from . import colliding, joining
 from .columns import load, ranges_of, rows_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
@@ -173,10 +172,13 @@ def _read_table(files: Files, part: int, **names: list[str]) -> joining.Table:
     return counters, beyond
 
 
-def postings(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
-    """Write the postings of the representatives of some slices, by ranges of shingles; and, if it counts, their marks.
+def postings(
+    files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout, marked: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Write the postings of the representatives of some slices, by ranges of shingles.
 
-    Memory: the table of counters, and a batch of documents.
+    By a directed measure, write their marks as well; or, if all marks are given, further postings; see `postings_of`.
+    Memory: the table of counters, marks, and a batch of documents.
 
     Parameters
     ----------
@@ -186,22 +188,21 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
     copies : list of str
         The files of copies by slices.
     layout : Layout
+    marked : sequence of str
+        The files of all marks.
     """
     shared, table = files.shared, _table(files)
-    with _postings_file(files) as writer, shared.start() as runtime:
+    marks = read_arrays(files.place, marked, 0, MARKS)["marks"] if marked else None
+    with files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
         join = _joiner(files, runtime)
-
-        def written() -> Iterator[joining.Posted]:
-            for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-                made = joining.postings(shingles, ranks, table, join, shared.partitions)
-                range_of, posted = made
-                writer.add(range_of, posted._asdict())
-                yield posted
-
-        if join.measure.directed:
-            save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
-        else:
-            collections.deque(written(), maxlen=0)
+        new = runtime.put(no_marks(table[0])) if join.measure.directed and marks is None else None
+        for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
+            range_of, posted = joining.postings(shingles, ranks, table, join, shared.partitions, marks)
+            writer.add(range_of, posted._asdict())
+            if new is not None:
+                runtime.run(mark, new, runtime.put(posted.shingle))
+        if new is not None:
+            save_by_ranges(files, "marks", runtime.fetch(new))
     return {"postings": writer.close().num_rows}
 
 
@@ -210,23 +211,6 @@ def _joiner(files: Files, runtime: Runtime) -> joining.Joiner:
     recipe = files.shared.recipe
     assert recipe.threshold is not None
     return joining.Joiner(recipe.method.measure, recipe.threshold, runtime)
-
-
-def _postings_file(files: Files) -> ExchangeWriter:
-    return files.exchange("postings", POSTED, files.shared.partitions, WAITING_BESIDE)
-
-
-def containers(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
-    """Write the further postings of the representatives of some slices, by a directed measure; as `postings`."""
-    shared, table = files.shared, _table(files)
-    names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
-    marks = read_arrays(files.place, names, 0, MARKS)["marks"]
-    with _postings_file(files) as writer, shared.start() as runtime:
-        join = _joiner(files, runtime)
-        for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-            range_of, posted = joining.containing(sets, ranks, table, marks, join, shared.partitions)
-            writer.add(range_of, posted._asdict())
-    return {"postings": writer.close().num_rows}
 
 
 def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:

@@ -219,14 +219,14 @@ class TableCollisions(NamedTuple):
         limits = self.buckets.bucket_limit, self.buckets.bucket_probe
         compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
         yield from _crowded(order, starts[large], stops[large], ranks, int(left_out), max(1, self.most_bytes // 16))
-        search, most = self._search(block), self._most_pairs
+        most = self._most_pairs
         before = np.zeros(len(compared) + 1, np.int64)
         np.cumsum(compared.astype(np.int64), out=before[1:])
         for first, last in runs_within(before, most):
             if last == first + 1 and compared[first] > most:
-                yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
+                yield from self._of_large(block, order[starts[first] : stops[first]])
             else:
-                yield search.among(_by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
+                yield self._among(block, _by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
 
     def _divided(self, read: Callable[[], Iterable[Block]], shift: int, most_entries: int) -> Iterator[FoundPairs]:
         """Yield the pairs of entries whose words agree in all bits from `shift` + `SLOT_BITS` on."""
@@ -264,7 +264,7 @@ class TableCollisions(NamedTuple):
             held = block if held is None else joined([held, block])
             held = _where(held, np.argsort(held[1])[:among_all])
         assert held is not None
-        yield from self._search(held).of_large(np.arange(among_all), limit, probe, self._most_pairs)
+        yield from self._of_large(held, np.arange(among_all))
         _, (is_large,), left_out = limited(np, np.array([size], np.uint64), limit, probe)
         told, none = (int(is_large), int(left_out)), np.empty(0, np.int64)
         first = _where(held, slice(0, with_all))
@@ -273,16 +273,45 @@ class TableCollisions(NamedTuple):
                 yield FoundPairs(none, none, None, block[1], *told)
                 told = 0, 0
             later = _where(block, block[1] > held[1][-1])
-            search, numbers = self._search(joined([first, later])), np.arange(with_all + len(later[1]))
-            yield from search.between(numbers[:with_all], numbers[with_all:], self._most_pairs)
+            numbers = np.arange(with_all + len(later[1]))
+            yield from self._between(joined([first, later]), numbers[:with_all], numbers[with_all:])
 
     @property
     def _most_pairs(self) -> int:
         return max(1, self.most_bytes // PAIR_BYTES)
 
-    def _search(self, block: Block) -> _TableSearch:
-        masks = self.buckets.masks[self.table : self.table + 1]
-        return _TableSearch(*block, self.num_known, masks, self.buckets.radius, self.backend)
+    def _among(self, block: Block, rows: np.ndarray, limit: int, probe: int, skipped: int = 0) -> FoundPairs:
+        """The candidates among some entries, those of a bucket by rank; none whose right one is among the first ones
+        that are skipped."""
+        (values, ranks, needed), masks = block, self.buckets.masks[self.table : self.table + 1]
+        run = kernel(hamming, self.backend)
+        left, right = map(to_host, run(values[rows], masks, self.buckets.radius, limit, probe)[:2])
+        new = (right >= skipped) & (ranks[rows[right]] >= self.num_known)
+        left, right = rows[left[new]], rows[right[new]]
+        needed = None if needed is None else np.minimum(needed[left], needed[right])
+        return FoundPairs(ranks[left], ranks[right], needed, np.empty(0, np.int64))
+
+    def _of_large(self, block: Block, rows: np.ndarray) -> Iterator[FoundPairs]:
+        """Yield the candidates of one bucket, at most about `_most_pairs` compared pairs at a time.
+
+        The rows that are compared with later ones are taken block by block.
+        """
+        rows = rows[in_order(block[1][rows].astype(np.uint64))[1]]
+        among_all = min(len(rows), max(self.buckets.bucket_limit, self.buckets.bucket_probe))
+        with_all = min(len(rows), self.buckets.bucket_probe)
+        begins = [*range(0, with_all, side := isqrt(self._most_pairs)), *range(with_all, among_all, side), among_all]
+        for first, last in zip(begins[:-1], begins[1:], strict=True):
+            yield self._among(block, rows[first:last], last - first, last - first)
+            stop = len(rows) if first < with_all else among_all
+            yield from self._between(block, rows[first:last], rows[last:stop])
+
+    def _between(self, block: Block, first: np.ndarray, later: np.ndarray) -> Iterator[FoundPairs]:
+        """Yield candidates of some rows of a bucket and later ones, about `_most_pairs` compared pairs at a time."""
+        for begin in range(0, len(first), side := isqrt(self._most_pairs)):
+            some = first[begin : begin + side]
+            for at in range(0, len(later), per_block := max(1, self._most_pairs // len(some))):
+                rows = np.concatenate([some, later[at : at + per_block]])
+                yield self._among(block, rows, len(some), len(some), skipped=len(some))
 
     def _words(self, values: np.ndarray) -> np.ndarray:
         """A word of the bucket of each value, with uniform bits; one bucket has one word, and another has another."""
@@ -346,46 +375,3 @@ def _by_rank(order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np
     _, by_rank = in_order(found.astype(np.uint64))
     _, by_bucket = in_order(bucket[by_rank].astype(np.uint64))
     return rows[by_rank[by_bucket]]
-
-
-class _TableSearch(NamedTuple):
-    """Compare entries of one table."""
-
-    values: np.ndarray
-    ranks: np.ndarray
-    needed: np.ndarray | None
-    num_known: int
-    masks: np.ndarray
-    radius: int
-    backend: str | None
-
-    def among(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, skipped: int = 0) -> FoundPairs:
-        """The candidates among some entries, those of a bucket by rank; none whose right one is among the first ones
-        that are skipped."""
-        run = kernel(hamming, self.backend)
-        left, right = map(to_host, run(self.values[rows], self.masks, self.radius, bucket_limit, bucket_probe)[:2])
-        new = (right >= skipped) & (self.ranks[rows[right]] >= self.num_known)
-        left, right = rows[left[new]], rows[right[new]]
-        needed = None if self.needed is None else np.minimum(self.needed[left], self.needed[right])
-        return FoundPairs(self.ranks[left], self.ranks[right], needed, np.empty(0, np.int64))
-
-    def of_large(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, most: int) -> Iterator[FoundPairs]:
-        """The candidates of one bucket, at most about `most` compared pairs at a time.
-
-        The rows that are compared with later ones are taken block by block.
-        """
-        rows = rows[in_order(self.ranks[rows].astype(np.uint64))[1]]
-        among_all = min(len(rows), max(bucket_limit, bucket_probe))
-        with_all = min(len(rows), bucket_probe)
-        begins = [*range(0, with_all, side := isqrt(most)), *range(with_all, among_all, side), among_all]
-        for first, last in zip(begins[:-1], begins[1:], strict=True):
-            yield self.among(rows[first:last], last - first, last - first)
-            yield from self.between(rows[first:last], rows[last : len(rows) if first < with_all else among_all], most)
-
-    def between(self, first: np.ndarray, later: np.ndarray, most: int) -> Iterator[FoundPairs]:
-        """The candidates of some rows of a bucket and later ones, at most about `most` compared pairs at a time."""
-        for begin in range(0, len(first), side := isqrt(most)):
-            some = first[begin : begin + side]
-            for at in range(0, len(later), per_block := max(1, most // len(some))):
-                rows = np.concatenate([some, later[at : at + per_block]])
-                yield self.among(rows, len(some), len(some), skipped=len(some))

@@ -11,15 +11,15 @@ bounded by `--task-memory`; pairs that are found are not held beyond a share of 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import components, greedy_stream
+from neardup_gpu.kernels import greedy_stream
 
 from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
@@ -33,7 +33,7 @@ from ..stages.verification import Verified
 from ..store.exchange import read_arrays
 from .candidates import CROWDED
 from .columns import AT_ONCE, load, rows_of, save
-from .deciding import are_set, renumbered, set_within
+from .deciding import RankPairs, are_set, decide_by_components, set_within
 from .layout import Layout
 from .pairs import VERIFIED, answered_facts, answered_keys, answered_sets, ask
 from .work import WAITING_BESIDE, Files, file_name
@@ -46,9 +46,6 @@ MEMBER_BYTES = 256
 PAIR_BYTES = 160
 """Memory that a verified pair of a member takes meanwhile."""
 
-LINK_BYTES = 128
-"""Memory that a verified pair takes while it is decided whether it connects members."""
-
 FOUND_BYTES = 160
 """Memory of a further pair, up to a quarter of the task's memory. More pairs are found block by block of the members,
 and are written to the files of the task."""
@@ -60,16 +57,18 @@ CANDIDATE_BYTES = 192
 def members(files: Files, crowded: list[str], verified: list[str], layout: Layout) -> dict[str, Any]:
     """Find all members, save their verified pairs, and request the shingles of the crowded members.
 
-    Memory: two bits for each rank of the job, 40 bytes for each member, and up to a quarter of the task's for pairs
+    Memory: three bits for each rank of the job, 40 bytes for each member, and up to a quarter of the task's for pairs
     that may connect members. Too many members are refused.
     """
     are_crowded = np.zeros(-(-layout.num_rows // 64), np.uint64)
     for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
-        greedy_stream.mark(are_crowded, 0, some)
-    are_members = are_crowded.copy()
-    num_pairs = 0
+        greedy_stream.mark(are_crowded, some)
+    are_members, num_pairs = are_crowded, 0
     if are_crowded.any():
-        _connect(are_members, partial(_pairs, files, verified, layout), files.shared.task_memory // (4 * LINK_BYTES))
+        links = ((left, right) for left, right, _ in _pairs(files, verified, layout))
+        with tempfile.TemporaryDirectory(dir=files.shared.temporary, prefix="neardup-") as folder:
+            most_bytes = files.shared.task_memory // 4
+            are_members = connected(are_crowded, links, layout.num_rows, most_bytes, Path(folder))
         num_pairs = sum(int(are_set(are_members, left).sum()) for left, *_ in _pairs(files, verified, layout))
     number = sum(len(some) for some in _set(are_members, layout))
     needed = MEMBER_BYTES * number + PAIR_BYTES * num_pairs
@@ -91,53 +90,24 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     return {"members": number, "crowded": int(is_crowded.sum())}
 
 
-def _connect(are_members: np.ndarray, read: Callable[[], Iterable[list[np.ndarray]]], most: int) -> None:
-    """Set the bits of all ranks that pairs connect with a member, through others too.
-
-    Pairs are read once if their forest fits: the pairs that connect ranks as all pairs do, fewer than there are ranks
-    with pairs. Otherwise it is let go of whenever it is too large, and all pairs are read again until nothing changes.
+def connected(are_crowded: np.ndarray, pairs: RankPairs, num_rows: int, most_bytes: int, folder: Path) -> np.ndarray:
+    """Return the bits of all ranks that pairs connect with a crowded one, through others too.
 
     Parameters
     ----------
-    are_members : array of uint64
-        A bit for each rank, which is set for members.
-    read : callable
-        Returns (left, right, ...) of all pairs, some at a time.
-    most : int
-        Pairs to hold at once, about.
+    are_crowded : array of uint64
+        A bit for each rank, which is set for crowded ones.
+    pairs, num_rows, most_bytes, folder
+        As for `decide_by_components`.
     """
-    whole = False
-    while not whole:
-        whole, grown = True, False
-        held: list[tuple[np.ndarray, np.ndarray]] = []
-        number = 0
-        for some in itertools.chain(read(), [None]):
-            if some is not None:
-                left, right = some[:2]
-                apart = ~(are_set(are_members, left) & are_set(are_members, right))
-                held.append((left[apart], right[apart]))
-                number += len(held[-1][0])
-            if held and (some is None or number > most):
-                new, *forest = _forest(are_members, *map(np.concatenate, zip(*held, strict=True)))
-                greedy_stream.mark(are_members, 0, new)
-                grown |= bool(len(new))
-                fits = 2 * len(forest[0]) <= most
-                whole &= fits
-                held = [(forest[0], forest[1])] if fits else []
-                number = len(forest[0]) if fits else 0
-        whole |= not grown
-
-
-def _forest(are_members: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the ranks that pairs connect with a member and that are not members yet, and a forest of the others."""
-    ranks, at = renumbered(np.concatenate([left, right]))
-    label = components.cpu(len(ranks), at[: len(left)].copy(), at[len(left) :].copy())
-    known = are_set(are_members, ranks)
-    reached = np.zeros(len(ranks), bool)
-    reached[label[known]] = True
-    joined = reached[label]
-    rest = np.flatnonzero(~joined & (label != np.arange(len(ranks))))
-    return ranks[joined & ~known], ranks[label[rest]], ranks[rest]
+    found = are_crowded.copy()
+    _, labels = decide_by_components(pairs, num_rows, 0, most_bytes, folder)
+    parts = [labels[first : first + AT_ONCE] for first in range(0, len(labels), AT_ONCE)]
+    for ranks, firsts in (np.array(part).T for part in parts):
+        greedy_stream.mark(found, firsts[are_set(are_crowded, ranks)])
+    for ranks, firsts in (np.array(part).T for part in parts):
+        greedy_stream.mark(found, ranks[are_set(found, firsts)])
+    return found
 
 
 def _pairs(files: Files, names: list[str], layout: Layout) -> Iterator[list[np.ndarray]]:

@@ -1,10 +1,8 @@
-"""Who is kept, where there is a bit of memory for each document at most: from verified pairs of ranks, as a stream.
-
-Ranks are taken in ranges, so that memory is bounded whatever their number. What is found in one range and concerns
-another waits in a temporary file until that one's turn (time-forward processing: Chiang and others 1995, section 4).
+"""Who is kept, from verified pairs of ranks, as a stream, with a bit of memory for each document.
 
 Greedily, pairs come by their left rank and each is looked at once: `decide_greedily`. Connected components take two
-sweeps; the first one contracts: `decide_by_components`. Both end in a file with a bit for each rank.
+sweeps over ranges of ranks; the first one contracts: `decide_by_components`. What is found in one range and concerns
+another waits in a temporary file until that one's turn (time-forward processing: Chiang and others 1995, section 4).
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -24,9 +21,6 @@ from ..store.spool import Spool
 
 RankPairs = Iterable[tuple[np.ndarray, np.ndarray]]
 """Chunks of pairs of ranks, (left, right): arrays of int64, left < right."""
-
-REMOVED = "removed"
-"""The file of bits: a little-endian uint64 for 64 ranks, the lowest bit first, 1 for a rank that is removed."""
 
 LABELS = "labels"
 """The file of labels: two little-endian int64 for each removed rank, itself and its label, ascending."""
@@ -41,7 +35,7 @@ FAN = 64
 """Maximum number of ranges among which messages are divided at a time. More ranges are divided by sections first."""
 
 
-def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int, most_bytes: int, folder: Path) -> np.ndarray:
+def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int) -> np.ndarray:
     """Decide which ranks are removed: those that have a pair with an earlier one that is kept, but pinned ones.
 
     Parameters
@@ -52,49 +46,16 @@ def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int, most_bytes:
         Ranks are below it.
     num_known : int
         Ranks below this one are pinned: they are always kept.
-    most_bytes : int
-        Memory to take, about; at least a few kB. With `num_rows` / 4 bytes nothing waits in a file.
-    folder : path
-        Where the file `REMOVED` is made; temporary files go there, too, with at most 8 bytes per pair.
 
     Returns
     -------
     array of uint64, shape (words,)
-        The file, mapped: a bit for each rank, 64 a word, the lowest bit first; 1 for a rank that is removed.
-
-    Raises
-    ------
-    OutputError
-        If a temporary file cannot be written, or the disk has no room for it.
+        A bit for each rank, 64 a word, the lowest bit first; 1 for a rank that is removed.
     """
-    width = max(64, most_bytes // 2 // 8 * 64)
-    return _decide_greedily(pairs, num_rows, num_known, width, max(1, most_bytes // 2 // PAIR_BYTES), folder)
-
-
-def _decide_greedily(
-    pairs: RankPairs, num_rows: int, num_known: int, width: int, most: int, folder: Path
-) -> np.ndarray:
-    """As `decide_greedily`, with ranges of `width` ranks, and `most` pairs and messages in memory."""
-    left = right = np.empty(0, np.int64)
-    pieces = _pieces(pairs, most)
-    with mail(num_rows, width, most, folder, 1) as waiting, open(folder / REMOVED, "wb") as file:
-        bits = Bits(file)
-        for first in range(0, num_rows, width):
-            stop = min(first + width, num_rows)
-            words, base = bits.begin(first, stop)
-            for (rows,) in waiting.take(first // width):
-                greedy_stream.mark(words, base, rows)
-            while True:
-                cut = np.searchsorted(left, stop)
-                waiting.send(greedy_stream.update(words, base, stop, left[:cut], right[:cut], num_known))
-                left, right = left[cut:], right[cut:]
-                if len(left) or (piece := next(pieces, None)) is None:
-                    break
-                left, right = piece
-            bits.end(stop)
-            del words  # the next range's need the room
-        bits.finish()
-    return mapped(folder / REMOVED, np.uint64)
+    bits = np.zeros(-(-num_rows // 64), np.uint64)
+    for left, right in pairs:
+        greedy_stream.update(bits, left, right, num_known)
+    return bits
 
 
 def decide_by_components(
@@ -112,10 +73,12 @@ def decide_by_components(
     ----------
     pairs : iterable of (left, right)
         All verified pairs, in any order. A chunk's memory is not counted.
-    num_rows, num_known, most_bytes : int
+    num_rows, num_known : int
         As for `decide_greedily`.
+    most_bytes : int
+        Memory to take besides the bits, about; at least a few kB.
     folder : path
-        Where the files `REMOVED` and `LABELS` are made; temporary files go there, too.
+        Where the file `LABELS` is made; temporary files go there, too.
 
     Returns
     -------
@@ -146,7 +109,7 @@ def _decide_by_components(
     pairs: RankPairs, num_rows: int, num_known: int, width: int, most: int, folder: Path
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `decide_by_components`, with ranges of `width` ranks, and `most` pairs and messages in memory."""
-    firsts = range(0, num_rows, width)
+    firsts, bits = range(0, num_rows, width), np.zeros(-(-num_rows // 64), np.uint64)
     new = partial(mail, num_rows, width, most, folder, 2)
     with new() as requests, new() as answers:
         with new() as joined:
@@ -157,20 +120,17 @@ def _decide_by_components(
                 inside = parents >= first
                 answers.send(rows[inside], parents[inside])
                 requests.send(parents[~inside], rows[~inside])
-        with open(folder / REMOVED, "wb") as file, open(folder / LABELS, "wb") as labels_file:
-            bits = Bits(file)
+        with open(folder / LABELS, "wb") as file:
             for first in firsts:
-                stop = min(first + width, num_rows)
                 rows, labels = _join_messages(answers.take(first // width))
                 for parents, children in requests.take(first // width):
                     answers.send(children, _look_up(parents, rows, labels))
-                words, base = bits.begin(first, stop)
                 removed = (rows >= num_known) & (rows != labels)
-                greedy_stream.mark(words, base, rows[removed])
-                bits.end(stop)
-                labels_file.write(np.column_stack([rows[removed], labels[removed]]).astype("<i8", copy=False).data)
-            bits.finish()
-    return mapped(folder / REMOVED, np.uint64), mapped(folder / LABELS, np.int64).reshape(-1, 2)
+                greedy_stream.mark(bits, rows[removed])
+                file.write(np.column_stack([rows[removed], labels[removed]]).astype("<i8", copy=False).data)
+    if not (folder / LABELS).stat().st_size:
+        return bits, np.empty((0, 2), np.int64)
+    return bits, np.memmap(folder / LABELS, "<i8", "r").reshape(-1, 2)
 
 
 def _contract(joined: Mail | SectionedMail, first: int, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -336,42 +296,6 @@ def mail(num_rows: int, width: int, most: int, folder: Path, columns: int) -> Ma
     if num_rows <= FAN * width:
         return Mail(width, most, folder, columns)
     return SectionedMail(num_rows, width, most, folder, columns)
-
-
-class Bits:
-    """A file with a bit for each rank, written range by range.
-
-    Parameters
-    ----------
-    file : binary file
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._words, self._base = np.empty(0, np.uint64), 0
-
-    def begin(self, first: int, stop: int) -> tuple[np.ndarray, int]:
-        """Words for the ranks before `stop`, and the rank of their first bit: a range may begin within a word."""
-        begun, self._base = self._words, first // 64 * 64
-        self._words = np.zeros(-(-(stop - self._base) // 64), np.uint64)
-        self._words[: len(begun)] = begun
-        return self._words, self._base
-
-    def end(self, stop: int) -> None:
-        """Write the words that are whole, as all their bits are before `stop`."""
-        whole = (stop - self._base) // 64
-        self._file.write(self._words[:whole].astype("<u8", copy=False).data)
-        self._words = self._words[whole:].copy()
-
-    def finish(self) -> None:
-        """Write the last word, where it is not whole."""
-        self._file.write(self._words.astype("<u8", copy=False).data)
-
-
-def mapped(path: Path, dtype: type[np.generic]) -> np.ndarray:
-    """The numbers of a file, mapped; an empty array for an empty file."""
-    little = np.dtype(dtype).newbyteorder("<")
-    return np.memmap(path, little, "r") if path.stat().st_size else np.zeros(0, dtype)
 
 
 def are_set(words: np.ndarray, ranks: np.ndarray) -> np.ndarray:

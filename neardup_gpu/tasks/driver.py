@@ -339,7 +339,8 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, settl
     if job.recipe.method.measure.directed:
         merged_marks = stage("marks", candidates.merge_marks, [(posted.names("marks"),)] * ranges, after=[posted])
         after = [*settled, merged, merged_marks]
-        more = stage("containers", candidates.containers, arguments, after=after, on_device=True)
+        marked = [(*given, merged_marks.names("marks")) for given in arguments]
+        more = stage("containers", candidates.postings, marked, after=after, on_device=True)
         files, after = [*files, *more.names("postings")], [posted, more]
     given_ranges = [(files, layout)] * len(job.partitions)
     return stage("collide", candidates.collide_shingles, given_ranges, after=after, on_device=True)

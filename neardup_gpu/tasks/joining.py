@@ -2,8 +2,8 @@
 
     Counter     makes a table of counters for each slice; `merged` is that of all slices
     slots       stand for the table of a slice that would be mostly empty; `with_slots` counts them
-    mark        for containment: which shingles are in a prefix of some document of the slice; `merged_marks`
-    postings    the postings of the documents of a slice, to be divided into ranges by their shingles
+    postings    the postings of the documents of a slice, to be divided into ranges by their shingles; for containment
+                once more, when `merged_marks` says which shingles are in a prefix of some document
     collide     of all postings of a range, the pairs that meet, and the ranks of documents that are *crowded*
 
 A run, the postings of one shingle, may be as long as the corpus: its pairs are too many to be listed. So in a range
@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import bitmaps, containers, rarity, runs as runs_kernel
+from neardup_gpu.kernels import bitmaps, rarity, runs as runs_kernel
 from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.bitmaps import num_words
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
@@ -54,11 +54,9 @@ from ..stages.joining import (
     Joiner,
     KnownSets,
     PostingsIndex,
-    mark as mark_shingles,
     meet,
     meetings,
-    no_marks,
-    prefixes_of,
+    postings_of,
     rows_of_entries,
 )
 from ..stages.partners import MOST_ASKED
@@ -239,22 +237,6 @@ def _carry(sums: np.ndarray, others: np.ndarray, beyond: np.ndarray) -> None:
     beyond[words] = of_words
 
 
-def mark(parts: Iterable[Posted], table: Table, runtime: Runtime) -> np.ndarray:
-    """Mark the shingles of some postings: uint8, shape (marks,), in host memory, not 0 where a shingle is marked.
-
-    Parameters
-    ----------
-    parts : iterable of Posted
-        The postings of a slice.
-    table : (counters, beyond)
-        The merged table.
-    """
-    marks = runtime.put(no_marks(table[0]))
-    for posted in parts:
-        runtime.run(mark_shingles, marks, runtime.put(posted.shingle))
-    return runtime.fetch(marks)
-
-
 def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
     """Merge the marks of at least one slice, of parts of slices, or of packed bits."""
     remaining = iter(marks)
@@ -264,10 +246,10 @@ def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
     return found
 
 
-def postings(shingles: Ragged, ranks: np.ndarray, table: Table, join: Joiner, ranges: int) -> tuple[np.ndarray, Posted]:
-    """Return the postings of the prefixes of some documents, and the range of each, of `ranges` ranges.
-
-    By a directed measure, those of documents as contained ones; `containing` gives the others.
+def postings(
+    shingles: Ragged, ranks: np.ndarray, table: Table, join: Joiner, ranges: int, marks: Any = None
+) -> tuple[np.ndarray, Posted]:
+    """Return the postings of some documents, and the range of each, of `ranges` ranges; see `postings_of`.
 
     Parameters
     ----------
@@ -279,6 +261,8 @@ def postings(shingles: Ragged, ranks: np.ndarray, table: Table, join: Joiner, ra
         The merged table, in which all these shingles are counted.
     join : Joiner
     ranges : int
+    marks : array of uint8, optional
+        The merged marks of all postings that are given without marks.
 
     Returns
     -------
@@ -286,40 +270,14 @@ def postings(shingles: Ragged, ranks: np.ndarray, table: Table, join: Joiner, ra
         Document by document.
     """
     runtime = join.runtime
-    table = runtime.put(table[0]), runtime.put(table[1])
+    table, marks = (runtime.put(table[0]), runtime.put(table[1])), None if marks is None else runtime.put(marks)
 
     def take_part(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(shingles, part)
-        rows = runtime.put(np.arange(len(some)))
-        found, entries, sets = prefixes_of(some, rows, table, join)
+        found, entries, sets = postings_of(some, runtime.put(np.arange(len(some))), table, marks, join)
         return _posted(found, entries, ranks[part.rows], sets, join, ranges)
 
     return _all_by_range(runtime.map(take_part, _parts(shingles, runtime)))
-
-
-def containing(
-    sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, join: Joiner, ranges: int
-) -> tuple[np.ndarray, Posted]:
-    """Return the further postings of some documents as containers, by a directed measure: as `postings`.
-
-    Parameters
-    ----------
-    sets : Ragged of uint64
-        Shingles of each document, ascending, without repeats.
-    marks : array of uint8
-        The merged marks of all postings that `postings` gives.
-    """
-    runtime = join.runtime
-    table, marks = (runtime.put(table[0]), runtime.put(table[1])), runtime.put(marks)
-
-    def take(part: Span) -> tuple[np.ndarray, Posted]:
-        some = _rows(sets, part)
-        rows = runtime.put(np.arange(len(some)))
-        contain = kernel(containers, runtime.backend)
-        found, entries = contain(some.values, some.offsets, rows, *table, marks, join.threshold)
-        return _posted(found, entries, ranks[part.rows], some, join, ranges)
-
-    return _all_by_range(runtime.map(take, _parts(sets, runtime)))
 
 
 def _parts(shingles: Ragged, runtime: Runtime) -> list[Span]:
@@ -483,8 +441,9 @@ def collide_range(
     ----------
     read : callable
         Gives all postings of the range in parts that are small compared with the task's memory. The postings
-        of a document come in the order in which `postings` made them, and then those of `containing`. It is called once
-        if all of them fit in memory; if not, up to three times more, and once for each part of the range.
+        of a document come in the order in which `postings` made them: first without marks, then with them.
+        It is called once if all of them fit in memory; if not, up to three times more, and once for each part of the
+        range.
     join : Joiner
     sides : Sides
     most_bytes : int

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..stages.nearest_reference import NearestReference
+from ..stages.verification import NearestReference
 from ..store.exchange import Exchanges, num_rows, read_arrays
-from . import deciding
 from .columns import AT_ONCE, load, rows_in, rows_of, save
 from .copies import BY_RANGE
-from .deciding import are_set
+from .deciding import are_set, decide_by_components, decide_greedily
 from .dividing import Rows, divided, join_rows
 from .keepers import keepers_of, within_reach
 from .layout import Layout
@@ -61,8 +60,8 @@ def written(c: Counts, shape: Shape) -> list[Exchange]:
 def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Decide who is removed; `names` are the files of verified pairs by their left range.
 
-    Memory: half of the task's memory for decisions, an eighth for pairs while they are sorted, and up to an eighth for
-    the places of pairs in the files. There is a file per partition.
+    Memory: a bit for each rank, half of the task's memory for components, an eighth for pairs while they are sorted,
+    and up to an eighth for the places of pairs in the files. There is a file per partition.
     """
     shared = files.shared
 
@@ -74,15 +73,16 @@ def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
         tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder,
         Exchanges(files.place, names, shared.task_memory // 8) as given,
     ):
-        greedy = shared.recipe.cluster == "greedy"
-        decide: Any = deciding.decide_greedily if greedy else deciding.decide_by_components
-        made = decide(stream(given), layout.num_rows, layout.num_known, shared.task_memory // 2, Path(folder))
-        words, labels = made if isinstance(made, tuple) else (made, np.empty((0, 2), np.int64))
+        ranks, labels = (layout.num_rows, layout.num_known), np.empty((0, 2), np.int64)
+        if shared.recipe.cluster == "greedy":
+            words = decide_greedily(stream(given), *ranks)
+        else:
+            words, labels = decide_by_components(stream(given), *ranks, shared.task_memory // 2, Path(folder))
         save(files, "removed", {"words": words})
         with files.exchange("labels", LABELS, layout.partitions) as writer:
             for first in range(0, len(labels), AT_ONCE):
-                ranks, label = labels[first : first + AT_ONCE].T
-                writer.add(layout.range_of(ranks), {"rank": ranks, "label": label})
+                rank, label = labels[first : first + AT_ONCE].T
+                writer.add(layout.range_of(rank), {"rank": rank, "label": label})
     return {}
 
 

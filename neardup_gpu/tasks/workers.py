@@ -166,7 +166,7 @@ class Workers:
         number = self.num_workers()
         threads = engine.threads or max(1, most_threads() // number)
         if number == 1:
-            from ..engine.inline import InlineWorkers
+            from ..engine.attempts import InlineWorkers
 
             return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers

@@ -13,8 +13,7 @@ import pytest
 from chores import wait_for
 
 from neardup_gpu.engine import local as local_workers
-from neardup_gpu.engine.attempts import Attempts
-from neardup_gpu.engine.inline import InlineWorkers
+from neardup_gpu.engine.attempts import Attempts, InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.settings import Engine

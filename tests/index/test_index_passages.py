@@ -15,7 +15,7 @@ import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.cli.process import main
 from neardup_gpu.errors import InputError, ParameterError
-from neardup_gpu.index.texts import lower_halves
+from neardup_gpu.index.sketches import lower_halves
 
 WORDS = [f"Word{number}," for number in range(60)]
 

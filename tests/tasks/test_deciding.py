@@ -8,11 +8,10 @@ import pytest
 from grids import fewer, pairs_of
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from neardup_gpu.kernels import components, greedy, greedy_stream, standing
+from neardup_gpu.kernels import components, greedy, standing
 from neardup_gpu.tasks import deciding
 from neardup_gpu.tasks.deciding import (
     LABELS,
-    REMOVED,
     are_set,
     decide_by_components,
     decide_greedily,
@@ -65,7 +64,7 @@ def in_bits(rows, removed):
     return np.append(packed, np.zeros(-len(packed) % 8, np.uint8)).view("<u8")
 
 
-def check_greedily(case, width, size, most, folder):
+def check_greedily(case, size):
     rows, num_known, pairs = case
     left, right = arrays(pairs)
     pinned = np.arange(rows) < num_known
@@ -73,9 +72,8 @@ def check_greedily(case, width, size, most, folder):
     removed = keeper != np.arange(rows)
     state = standing.reference(rows, left, right, pinned, np.zeros(rows, bool))
     assert (removed == (state == standing.REMOVED)).all()
-    found = deciding._decide_greedily(chunks(left, right, size), rows, num_known, width, most, folder)
+    found = decide_greedily(chunks(left, right, size), rows, num_known)
     np.testing.assert_array_equal(found, in_bits(rows, removed))
-    assert (folder / REMOVED).read_bytes() == in_bits(rows, removed).tobytes()
 
 
 def check_components(case, width, size, most, folder):
@@ -92,20 +90,21 @@ def check_components(case, width, size, most, folder):
     assert (folder / LABELS).read_bytes() == expected.astype("<i8").tobytes()
 
 
-CHECKS = [pytest.param(check_greedily, id="greedy"), pytest.param(check_components, id="components")]
+def check(case, width, size, most, folder):
+    check_greedily(case, size)
+    check_components(case, width, size, most, folder)
 
 
-@pytest.mark.parametrize("check", CHECKS)
 class TestRanges:
     @settings(deadline=None, max_examples=fewer(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(pairs_of_ranks(), st.sampled_from(WIDTHS), st.sampled_from([1, 2, 7, 1000]), st.sampled_from([1, 3, 1000]))
     @example((3, 0, [(0, 1), (1, 2)]), 1, 1, 1)
     @example((4, 2, [(0, 2), (1, 3), (2, 3)]), 2, 1, 1)
-    def test_against_the_definition(self, check, tmp_path, case, width, size, most):
+    def test_against_the_definition(self, tmp_path, case, width, size, most):
         check(case, width, size, most, tmp_path)
 
     @pytest.mark.parametrize(("width", "num_known"), pairs_of(WIDTHS, [0, 1, 3, 150]))
-    def test_chains_and_cliques(self, check, tmp_path, width, num_known):
+    def test_chains_and_cliques(self, tmp_path, width, num_known):
         """Chains up, down and across, and cliques of which each has one pair with the one before."""
         across = [(min(a, b), max(a, b)) for a, b in pairwise([i * 61 % 150 for i in range(150)])]
         cliques = [pair for first in range(0, 150, 10) for pair in clique(range(first, first + 10))]
@@ -113,43 +112,41 @@ class TestRanges:
         for pairs in (chain(150), across, cliques):
             check((150, num_known, pairs), width, 7, 3, tmp_path)
 
-    def test_a_row_with_more_pairs_than_fit(self, check, tmp_path):
+    def test_a_row_with_more_pairs_than_fit(self, tmp_path):
         """Ranges of 5 rows, 3 pairs at a time: the last row has a pair with each, and the first one."""
         for pairs in ([(row, 199) for row in range(199)], [(0, row) for row in range(1, 200)]):
             check((200, 0, pairs), 5, 7, 3, tmp_path)
 
-    def test_nothing(self, check, tmp_path):
+    def test_nothing(self, tmp_path):
         for rows in (0, 1, 64, 65):
             check((rows, 0, []), 5, 1, 1, tmp_path)
 
 
-@pytest.mark.parametrize("cluster", ["greedy", "components"])
 @pytest.mark.parametrize("most_bytes", [1 << 15, 1 << 18, 1 << 30])
-def test_any_memory_gives_the_same(tmp_path, cluster, most_bytes):
+def test_any_memory_gives_the_same(tmp_path, most_bytes):
     rng = np.random.default_rng(5)
     rows, num_known = 20_000, 300
     left, right = arrays(map(tuple, np.sort(rng.integers(0, rows, (9000, 2))).tolist()))
     left, right = left[left != right], right[left != right]
     pinned = np.arange(rows) < num_known
     given = chunks(left, right, 1000)
-    if cluster == "greedy":
-        found = decide_greedily(given, rows, num_known, most_bytes, tmp_path)
-        keeper = greedy.cpu(rows, left, right, np.ones(len(left)), pinned)
-    else:
-        found, labels = decide_by_components(given, rows, num_known, most_bytes, tmp_path)
-        keeper = np.where(pinned, np.arange(rows), components.cpu(rows, left, right))
-        np.testing.assert_array_equal(keeper[labels[:, 0]], labels[:, 1])
+    found, labels = decide_by_components(given, rows, num_known, most_bytes, tmp_path)
+    keeper = np.where(pinned, np.arange(rows), components.cpu(rows, left, right))
+    np.testing.assert_array_equal(keeper[labels[:, 0]], labels[:, 1])
     expected = np.flatnonzero(keeper != np.arange(rows))
     assert 2000 < len(expected) < 18_000
     np.testing.assert_array_equal(set_within(found, 0, rows), expected)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([REMOVED, LABELS][: 1 + (cluster != "greedy")])
+    assert [path.name for path in tmp_path.iterdir()] == [LABELS]
 
 
-@pytest.mark.parametrize(("decide", "rows"), [(decide_greedily, 4_000_000), (decide_by_components, 200_000)])
-def test_memory_is_bounded(tmp_path, decide, rows):
-    """50,000 pairs in 400 kB, half of what they take, and less than 4,000,000 bits do."""
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
+def test_memory_is_bounded(tmp_path, cluster):
+    """50,000 pairs in 400 kB, half of what they take."""
     rng = np.random.default_rng(3)
-    most_bytes, each = 400_000, 500
+    most_bytes, each, rows = 400_000, 500, 200_000
+
+    def decide(pairs, rows):
+        return decide_greedily(pairs, rows, 0) if cluster == "greedy" else decide_by_components(pairs, rows, 0, *how)
 
     def given():
         for first in range(0, rows, rows // 100):
@@ -157,23 +154,15 @@ def test_memory_is_bounded(tmp_path, decide, rows):
             left = left[left < rows - 1]
             yield left, left + 1 + (rng.random(len(left)) * (rows - 1 - left)).astype(np.int64)
 
-    decide([(np.zeros(1, np.int64), np.ones(1, np.int64))], 2, 0, most_bytes, tmp_path)  # compiles
+    how = most_bytes, tmp_path
+    decide([(np.zeros(1, np.int64), np.ones(1, np.int64))], 2)  # compiles
     tracemalloc.start()
     try:
-        decide(given(), rows, 0, most_bytes, tmp_path)
+        decide(given(), rows)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < most_bytes
-
-
-def test_ranks_beyond_32_bits():
-    """The bits of a range that begins with rank 2**33; the last pair's right rank is behind it."""
-    first = 1 << 33
-    left, right = np.array([0, 1, 2]) + first, np.array([1, 2, 70]) + first
-    bits = np.zeros(2, np.uint64)
-    assert greedy_stream.update(bits, first, first + 70, left, right, 0).tolist() == [first + 70]
-    assert bits.tolist() == [2, 0]
 
 
 def test_bits_of_ranks():

@@ -51,11 +51,11 @@ def test_ranges_together_are_the_whole(tmp_path, width, cluster, case, most, dir
     rows, num_known, verified = case
     (left, right), worth = (verified.pairs.left, verified.pairs.right), verified.resemblance
     expected, keeper, resemblance = in_memory(rows, num_known, verified, cluster, most, directed)
-    decided = [(left, right)], rows, num_known, 1 << 20, tmp_path
+    decided = [(left, right)], rows, num_known
     if cluster == "greedy":
         removed, labels = decide_greedily(*decided), None
     else:
-        removed, labels = decide_by_components(*decided)
+        removed, labels = decide_by_components(*decided, 1 << 20, tmp_path)
     found, told, rng = {}, [], np.random.default_rng(seed)
     for first in range(0, rows, width):
         stop = min(first + width, rows)
@@ -89,7 +89,7 @@ def test_a_label_that_was_not_verified_has_no_resemblance(tmp_path):
     np.testing.assert_array_equal(found.resemblance, [0.8, np.nan])
 
 
-def test_a_range_without_pairs(tmp_path):
-    removed = decide_greedily([], 100, 0, 1 << 20, tmp_path)
+def test_a_range_without_pairs():
+    removed = decide_greedily([], 100, 0)
     none = np.empty(0, np.int64)
     assert all(len(column) == 0 for column in keepers_of(range(10, 90), none, none, none * 0.5, removed, None, False))

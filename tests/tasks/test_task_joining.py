@@ -17,8 +17,10 @@ from neardup_gpu.engine.clock import Clock
 from neardup_gpu.kernels import bitmaps, prefixes, rarity
 from neardup_gpu.kernels.rarity import FEWEST_BITS
 from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
-from neardup_gpu.stages.joining import Joiner, SpooledRows, build_index, table_bits
-from neardup_gpu.stages.partners import Search, find_partners
+from neardup_gpu.recipe import Recipe
+from neardup_gpu.stages import JOINS
+from neardup_gpu.stages.joining import Joiner, SpooledRows, build_index, mark, no_marks, table_bits
+from neardup_gpu.stages.partners import JoinLimits, Search, find_partners
 from neardup_gpu.stages.verification import verify_spooled
 from neardup_gpu.tasks import joining
 
@@ -53,8 +55,10 @@ def posted_by(sets, ranks, measure, threshold, runtime, ranges, slices=1, bits=F
     join = Joiner(measure, threshold, runtime)
     made = [joining.postings(*part, table, join, ranges) for part in parts]
     if measure.directed:
-        marks = joining.merged_marks(joining.mark([posted], table, runtime) for _, posted in made)
-        made += [joining.containing(*part, table, marks, join, ranges) for part in parts]
+        of_parts = [no_marks(table[0]) for _ in made]
+        for marks, (_, posted) in zip(of_parts, made, strict=True):
+            mark(marks, posted.shingle)
+        made += [joining.postings(*part, table, join, ranges, joining.merged_marks(of_parts)) for part in parts]
     return [[posted.where(of == place) for of, posted in made] for place in range(ranges)]
 
 
@@ -212,9 +216,9 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
             index = build_index(spooled, np.array(sorted(crowded)), kept, Joiner(measure, threshold, runtime), clock)
         accepts = lambda left, right: np.ones(len(left), bool)  # noqa: E731
         for cluster in ("greedy", "components"):
-            search = Search(
-                index, measure, is_pinned, accepts, verify, measure.directed, most, None, tmp_path, clock, runtime
-            )
+            recipe = Recipe(method=JOINS[measured], threshold=threshold, max_partners=most)
+            how = recipe, JoinLimits(), tmp_path, clock, runtime
+            search = Search(index, is_pinned, accepts, verify, *how)
             found = find_partners(search, explicit, cluster)
             expected = decided(is_pinned.tolist(), every, cluster, most, measure.directed)
             assert set(zip(found.listed.pairs.left, found.listed.pairs.right, strict=True)) == expected.listed

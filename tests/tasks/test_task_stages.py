@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from neardup_gpu import Engine, Recipe
+from neardup_gpu.engine.attempts import InlineWorkers
 from neardup_gpu.engine.clock import Clock
-from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.stages.priority import rows_by_priority
 from neardup_gpu.store.exchange import read_arrays, read_partition
