@@ -92,6 +92,18 @@ def test_tasks_count_as_memory_does(tmp_path: Path) -> None:
     assert here.at(1.0).report.get("by") is None and here.at(1.0).report["lost_most"] == here.report["lost_most"]
 
 
+def test_files_without_documents_are_counted_nowhere(tmp_path: Path) -> None:
+    """Jobs in memory keep the names of all files, and tasks only those of files that have documents."""
+    source = shards(tmp_path)
+    for name in ("0", "aa", "z"):
+        pq.write_table(pq.read_table(source / "a.parquet").slice(0, 0), source / f"{name}.parquet")
+    here = dedup(source, id_column="id", writing=Writing(by="file"))
+    workers = Workers(work_dir=tmp_path / "work", number=1)
+    there = dedup(source, id_column="id", writing=Writing(by="file"), output=tmp_path / "out", workers=workers)
+    assert [row["value"] for row in here.report["by"]["values"]] == ["a.parquet", "b.parquet"]
+    assert there.report["by"] == here.report["by"] and there.by("file").values.equals(here.by("file").values)
+
+
 def test_what_lost_most_is_in_the_summary(tmp_path: Path, capsys: Any) -> None:
     source = shards(tmp_path)
     app(
@@ -192,3 +204,9 @@ def test_values_of_several_batches_that_lack_some() -> None:
     values = [pa.array(some, pa.large_string()) for some in (["x", None], [], [None, "y", "x"])]
     groups = Grouping.of("site", pa.chunked_array(values))
     assert groups.names == ["x", None, "y"] and groups.codes.tolist() == [0, 1, 1, 2, 0]
+
+
+def test_groups_are_in_the_order_of_their_first_documents_whatever_a_dictionary_names() -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([3, 1, 3], pa.int32()), pa.array(["a", "b", "c", "d"]))
+    groups = Grouping.of("file", values)
+    assert groups.names == ["d", "b"] and groups.codes.tolist() == [0, 1, 0]

@@ -59,7 +59,9 @@ class Grouping:
             chunks = pa.chunked_array([whole.dictionary_encode(null_encoding="encode")])
         coded = chunks.unify_dictionaries().combine_chunks()
         coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
-        return cls(column, coded.dictionary.to_pylist(), numpy_of(coded.indices).astype(np.int64))
+        used = coded.indices.dictionary_encode()  # a dictionary may name files that have no documents
+        names = coded.dictionary.take(used.dictionary).to_pylist()
+        return cls(column, names, numpy_of(used.indices).astype(np.int64))
 
     @classmethod
     def of_files(cls, files: pa.Array | pa.ChunkedArray) -> Grouping:
@@ -331,7 +333,7 @@ def counts_of_files(file: pa.Array | pa.ChunkedArray, kept: np.ndarray) -> dict[
     """Return, by file, its documents and its removed documents."""
     groups = Grouping.of(FILE, file)
     numbers = zip(groups.names, groups.count().tolist(), groups.count(~kept).tolist(), strict=True)
-    return {str(name): [documents, removed] for name, documents, removed in numbers if documents}
+    return {str(name): [documents, removed] for name, documents, removed in numbers}
 
 
 def _kept(documents: pa.Table) -> np.ndarray:
