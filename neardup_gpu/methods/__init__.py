@@ -64,5 +64,5 @@ def as_method(value: str | Join | Sketch) -> Join | Sketch:
     """
     if isinstance(value, str):
         return METHODS[one_of("method", value, tuple(METHODS))]()
-    found: Any = instance("method", value, (Join, Sketch))
+    found: Any = instance("method", value, (Join, Sketch), "Exact() is one, and 'exact' names it")
     return found

@@ -72,8 +72,8 @@ class BlockSearch:
         self._label = None if cluster == "greedy" else self._everyone
         first, is_open, state = search.first_better(), np.zeros(num_rows, bool), np.full(num_rows, KEPT)
         reached, was_open = first.copy(), is_open.copy()
-        width = max(1, self.most_pairs // pairs_a_row(search.recipe.max_partners, partners.MOST_ASKED))
-        cut = False
+        most, cut = search.recipe.max_partners, False
+        width = max(1, self.most_pairs // pairs_a_row(most, partners.MOST_ASKED))
         for begin in range(0, num_rows, width):
             rows = self._everyone[begin : begin + width]
 
@@ -85,16 +85,14 @@ class BlockSearch:
             inputs, words = max(begin, search.num_known), self._words
             if inputs < begin + len(rows):
                 cut |= contained_references(search, inputs, begin + len(rows), cluster)
-                if (
-                    search.recipe.max_partners is None
-                ):  # then pairs are forgotten while more are found, and may be found again
+                if most is None:  # then pairs are forgotten while more are found, and may be found again
                     found = search.known.all().pairs
                     hand_on_now()
                     self._words = np.union1d(words, packed_pairs(found.left, found.right))
-            first_partners(search, first, is_open, rows, hand_on_now if search.recipe.max_partners is None else None)
+            first_partners(search, first, is_open, rows, hand_on_now if most is None else None)
             of_block = (self._everyone >= begin) & is_open
             search.known.add(further_reference(search, first, of_block))
-            if search.recipe.max_partners is not None and cluster == "greedy":
+            if most is not None and cluster == "greedy":
                 reached[rows], was_open[rows] = first[rows], is_open[rows]
                 self._settle(state, first, is_open, begin, begin + len(rows))
             self._end()

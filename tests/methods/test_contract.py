@@ -272,5 +272,5 @@ def test_a_method_that_lacks_a_member_is_refused_when_it_is_made():
     assert dedup({"text": ["to be or not to be"] * 2}, method=Part()).report["recipe"]["method"] == "part"
     with pytest.raises(TypeError, match="abstract"):
         Whole()
-    with pytest.raises(ArgumentTypeError, match=r"method: .*; give a Join or a Sketch"):
+    with pytest.raises(ArgumentTypeError, match=r"method: .*; give a Join or a Sketch; Exact\(\) is one"):
         Recipe(method=Part)
