@@ -113,7 +113,7 @@ def _run_of_buckets(keys, rows, bits, bucket_limit, bucket_probe, crowded, packe
             _pack_bucket(rows[start:stop], whole, bucket_probe, bits, packed[num_pairs:])
         elif m > bucket_limit:
             num_large += 1
-            num_uncompared += m * (m - 1) // 2 - compared
+            num_uncompared += np.int64(pairs_before(m, m)) - compared
             for row in rows[start:stop]:
                 crowded[row] = True
         num_pairs += compared

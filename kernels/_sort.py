@@ -52,6 +52,7 @@ def _sort_digit(words, rows, shift, counts, sorted_words, sorted_rows):
 
 
 _DIGIT_BITS = 11  # bits of most passes: 2048 places to write to, as many pages as a core remembers
+_NARROW = 1 << 32  # words up to which places fit 32 bits
 
 
 def radix_sort(words, num_bits):
@@ -60,10 +61,10 @@ def radix_sort(words, num_bits):
     Returns
     -------
     words : array of uint64
-    rows : array of uint32
+    rows : array of uint32, or of uint64 if there are more than 2**32 words
         The place that each word came from.
     """
-    rows = np.arange(len(words), dtype=np.uint32)
+    rows = np.arange(len(words), dtype=np.uint32 if len(words) <= _NARROW else np.uint64)
     passes = -(-num_bits // _DIGIT_BITS)
     if passes:
         other_words, other_rows = np.empty_like(words), np.empty_like(rows)
@@ -135,10 +136,7 @@ def sort_part(words, companions, shift, room):
 
 
 def in_order(words):
-    """(words in order, where each was before), equal ones in the order given; by the bits in which they differ.
-
-    Up to 2**32 words.
-    """
+    """(words in order, where each was before), equal ones in the order given; by the bits in which they differ."""
     if len(words) < 1 << 12:  # which NumPy sorts faster
         order = np.argsort(words, kind="stable")
         return words[order], order

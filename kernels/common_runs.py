@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._cpu import Rare, jit, parallel, shares
-from ._launch import Device, bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._launch import Device, bounds_of, check_rows, cuda, kernel, namespace, on_device, row_of
 from ._ragged import counted_and_written
 from ._search import upper_bound
 
@@ -208,6 +208,7 @@ def _tier(tokens, offsets, widths, factors, lengths):
 
 def prepare(tokens, offsets, widths):
     """Return `Listed` for rows of tokens and the width of each; see there."""
+    check_rows(len(tokens), "tokens to look for")
     tokens, looked_for = np.ascontiguousarray(tokens), widths > 0
     most = int((np.diff(offsets) - widths + 1)[looked_for].sum())
     factors = np.random.default_rng(8).integers(0, 2**64, max(8, int(widths.max(initial=0))), np.uint64) | np.uint64(1)

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._bits import as_integers, in_columns, permuted_on_device, permuted_words, plan
-from ._buckets import pairs_of_buckets
+from ._buckets import pairs_before, pairs_of_buckets
 from ._cpu import parallel
 from ._launch import check_rows, fetch_numbers, most_rows, namespace, on_device
 from ._matches import DistinctPairs
@@ -106,7 +106,8 @@ def _count_pairs(
             whole = min(m, max(bucket_limit, bucket_probe))  # rows that are compared all with all
             if m > bucket_limit:
                 num_large += 1
-                num_uncompared += (m * (m - 1) - whole * (whole - 1)) // 2 - (m - whole) * bucket_probe
+                left_out = np.int64(pairs_before(m, m) - pairs_before(whole, whole))
+                num_uncompared += left_out - (m - whole) * bucket_probe
                 for i in range(start, stop):
                     crowded[rows[i]] = True
             for i in range(start, start + whole):

@@ -12,7 +12,7 @@ from neardup_gpu import MinHash, Recipe, SimHash, hamming
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
 from neardup_gpu.hamming import jobs as hamming_files
-from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
+from neardup_gpu.kernels import _launch as launch, common_runs, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
 from neardup_gpu.results import sketch_files
 from neardup_gpu.store import parquet as tables
@@ -231,6 +231,10 @@ class TestRows:
             with pytest.raises(ResourceError, match="4,294,967,295 rows") as error:
                 run()
             assert isinstance(error.value, NeardupError)
+
+    def test_tokens_to_look_for(self):
+        with pytest.raises(ResourceError, match="tokens to look for: 4,294,967,295 rows"):
+            common_runs.prepare(self.MANY, np.array([0, len(self.MANY)]), np.array([2]))
 
     def test_files_are_counted_before_they_are_read(self, sketched, monkeypatch):
         monkeypatch.setattr(launch, "MOST_ROWS", 8)

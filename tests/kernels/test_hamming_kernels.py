@@ -11,9 +11,10 @@ from near import of_integers, planted
 from strategies import inputs
 
 from neardup_gpu.errors import ResourceError
-from neardup_gpu.kernels import hamming as kernel, hamming_probe, hamming_table
+from neardup_gpu.kernels import _sort, hamming as kernel, hamming_probe, hamming_table
 from neardup_gpu.kernels._bits import count_bits, moves, plan
 from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels._matches import DistinctPairs
 from neardup_gpu.kernels._search import interpolation_search
 
 BACKENDS = [kernel.reference, kernel.cpu, pytest.param(kernel.gpu, marks=pytest.mark.launches)]
@@ -23,6 +24,18 @@ IDS = ["reference", "cpu", "gpu"]
 def same(found, expected):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(to_host(one) if isinstance(other, np.ndarray) else one, other)
+
+
+def test_pairs_of_which_32_bits_do_not_count_all(monkeypatch):
+    """With a limit of 4,096 words in place of 2**32 the places of 5,000 pairs take 64 bits."""
+    monkeypatch.setattr(_sort, "_NARROW", 1 << 12)
+    packed = np.random.default_rng(3).integers(0, 3000, 5000, np.uint64) * np.uint64(2**32 + 1)
+    assert _sort.radix_sort(packed.copy(), 64)[1].dtype == np.uint64
+    pairs = DistinctPairs()
+    pairs.add(packed.copy(), packed.astype(np.uint8))
+    left, right, distance = pairs.result()
+    assert left.tolist() == right.tolist() == np.unique(packed % 2**32).tolist()
+    assert distance.tolist() == (left % 256).tolist()
 
 
 @settings(max_examples=fewer(40), deadline=None)
