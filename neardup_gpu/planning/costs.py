@@ -344,7 +344,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "collide": min(most / 2, ENTRY_BYTES * c.entries / parts) + most / 8 if shape.tables else most / 8 * 3,
         "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
         "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
-        "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),
+        "decide": c.documents / 8 + min(most / 2, c.documents / 8) + min(most / 8, SORTED_BYTES * c.verified / ranges),
         "name": c.documents / 8
         + min(most / 4, KEEPER_BYTES * c.verified / ranges)
         + 72 * c.removed / ranges
