@@ -477,9 +477,8 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _kept_partners(search, first, was_open, is_open, kept)
     with search.clock.stage("verify"):
         known = search.known.all()
-        listed, deciding = selected(
-            known, search.pinned, cluster, search.recipe.max_partners, search.recipe.method.measure.directed
-        )
+        recipe = search.recipe
+        listed, deciding = selected(known, search.pinned, cluster, recipe.max_partners, recipe.method.measure.directed)
         near = nearest_pairs(search.num_known, search.num_rows, near, known)
     unlisted = len(known.pairs) - len(listed.pairs)
     return Partners(listed, deciding, near, search.num_candidates, unlisted, not (truncated or cut), search.looks)
@@ -613,13 +612,8 @@ def first_partners(
 
     rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
     # One more than is listed: where it is a partner, it is known that one is not.
-    ask_in_rounds(
-        ask,
-        rows,
-        search.recipe.max_partners,
-        is_open,
-        None if search.recipe.max_partners is None else search.recipe.max_partners + 1,
-    )
+    most = search.recipe.max_partners
+    ask_in_rounds(ask, rows, most, is_open, None if most is None else most + 1)
 
 
 def ask_in_rounds(
