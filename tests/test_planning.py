@@ -181,6 +181,18 @@ def test_blocks_of_a_large_job_are_not_small() -> None:
     assert chosen.totals["memory"] <= chosen.shape.task_memory
 
 
+def test_bits_beyond_the_memory_of_a_task_leave_the_choice_of_partitions() -> None:
+    work, machines = Workload(documents=1e11, text_bytes=50 * 10**13), Machines(nodes=100, cores=32)
+    found = plan(work, Recipe(method="minhash"), machines=machines)
+    assert found.shape.partitions < 50_000
+    [memory] = [note for note in found.notes if note.startswith("memory: ")]
+    assert memory.endswith("more than 2.0 GB; give a larger task_memory")
+    work = Workload(documents=1e6, text_bytes=10**9)
+    by_cluster = [plan(work, Recipe(cluster=name)).stages for name in ("greedy", "components")]
+    greedily, joined = (next(each.memory for each in found if each.name == "decide") for found in by_cluster)
+    assert greedily < joined < greedily + 10**9
+
+
 def test_what_was_given_is_not_chosen() -> None:
     work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
     of_slices = plan(work, Recipe(method="minhash"), machines=machines, slice_bytes=10**9)

@@ -16,7 +16,7 @@ from ..records import dataclass
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.sizes import Counts, Exchange, Shape
-from .costs import StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages
+from .costs import StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages, undivided
 from .counts import expected
 from .files import exchanges, shape_of
 from .settings import Machines, Workload
@@ -174,7 +174,11 @@ def plan(
     counts = expected(work, shape, least)
     found = stages(counts, shape, machines, load_rates() if rates is None else rates)
     used = -(-work.all_bytes // shape.slices) if shape.slices != slices else usual_bytes
-    notes = [*_borrowed(recipe), *_chosen(first, shape, used, usual_bytes), *_warnings(shape, small, found, machines)]
+    notes = [
+        *_borrowed(recipe),
+        *_chosen(first, shape, used, usual_bytes),
+        *_warnings(counts, shape, small, found, machines),
+    ]
     return Plan(
         counts=counts,
         shape=shape,
@@ -225,9 +229,10 @@ def _fewer(
 
 
 def _largest(work: Workload, shape: Shape, threshold: float) -> float:
-    """Memory of the largest task, about."""
+    """Return the memory of the largest task, without what no division of the job makes smaller."""
     counts = expected(work, shape, threshold)
-    return max(memory_of(name, counts, shape) for name in stage_names(shape))
+    fixed = undivided(counts)
+    return max(memory_of(name, counts, shape) - fixed.get(name, 0) for name in stage_names(shape))
 
 
 def _borrowed(recipe: Recipe) -> list[str]:
@@ -251,7 +256,9 @@ def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
     return [f"chosen for larger blocks: {', and '.join(said)}"] if said else []
 
 
-def _warnings(shape: Shape, small: Exchange | None, found: list[StageCost], machines: Machines) -> list[str]:
+def _warnings(
+    counts: Counts, shape: Shape, small: Exchange | None, found: list[StageCost], machines: Machines
+) -> list[str]:
     """Warnings of problems that may come."""
     said = []
     if small is not None:
@@ -265,9 +272,10 @@ def _warnings(shape: Shape, small: Exchange | None, found: list[StageCost], mach
         )
     worst = max(found, key=lambda each: each.memory)
     if worst.memory > shape.task_memory:
+        divisible = undivided(counts).get(worst.name, 0) < shape.task_memory
         said.append(
             f"memory: a task of {worst.name} takes about {size(worst.memory)}, more than {size(shape.task_memory)}; "
-            "give more partitions, smaller slices or a larger task_memory"
+            f"give {'more partitions, smaller slices or ' if divisible else ''}a larger task_memory"
         )
     for each in found:
         opening = each.opens * machines.open_seconds / min(each.tasks, machines.nodes * machines.cores)

@@ -12,6 +12,7 @@ from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of
 from ..tasks.copies import ROW_BYTES
+from ..tasks.deciding import PAIR_BYTES
 from ..tasks.joining import SLOT_BYTES
 from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
@@ -330,6 +331,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
     checks = dict.fromkeys(("near-sets", "near-keys", "nearest", "check"), 16 * answers["near"])
     checks |= dict.fromkeys(("drawn", "drawn-sets", "sampled"), 16 * answers["drawn"])
     parts = shape.tables * shape.table_parts(c).per_table if shape.tables else 1
+    of_all = undivided(c)
     of_range = {
         "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
         "choose": 120 * min(c.documents, SAMPLED + shape.slices),
@@ -344,8 +346,10 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "collide": min(most / 2, ENTRY_BYTES * c.entries / parts) + most / 8 if shape.tables else most / 8 * 3,
         "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
         "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
-        "decide": c.documents / 8 + min(most / 2, c.documents / 8) + min(most / 8, SORTED_BYTES * c.verified / ranges),
-        "name": c.documents / 8
+        "decide": of_all["decide"]
+        + min(most / 8, SORTED_BYTES * c.verified / ranges)
+        + shape.components * min(most / 2, PAIR_BYTES * c.verified),
+        "name": of_all["name"]
         + min(most / 4, KEEPER_BYTES * c.verified / ranges)
         + 72 * c.removed / ranges
         + (40 if shape.known else 16) * c.documents / ranges,
@@ -353,6 +357,11 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "tables": (24 + 4 * (8 + c.id_bytes)) * c.listed_pairs / ranges,
     }
     return {**of_slice, **of_range, **checks}[stage]
+
+
+def undivided(counts: Counts) -> dict[str, float]:
+    """Return the memory that a task of a stage takes for all documents, into however many tasks a job is divided."""
+    return dict.fromkeys(("decide", "name"), counts.documents / 8)
 
 
 def slice_row_bytes(shape: Shape, place_bytes: float) -> float:

@@ -66,6 +66,7 @@ def shape_of(
         divides=recipe.unit.divides,
         inside=recipe.unit.inside,
         spares=recipe.unit.keep_copies > 1 and not recipe.unit.overlaps,
+        components=recipe.cluster == "components",
         overlap=size / step,
         **of_keys,
     )

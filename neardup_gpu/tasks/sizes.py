@@ -167,6 +167,8 @@ class Shape:
         Whether parts of documents are compared, which counts then call documents.
     inside, spares : bool, default False
         Whether parts of one document are compared with each other, and whether several copies of a part are kept.
+    components : bool, default False
+        Whether one document of each connected component is kept.
     overlap : float, default 1
         The parts that each byte of text belongs to.
     """
@@ -189,6 +191,7 @@ class Shape:
     divides: bool = False
     inside: bool = False
     spares: bool = False
+    components: bool = False
     overlap: float = 1.0
 
     @property
