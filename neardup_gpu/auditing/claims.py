@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import bools
+from .. import checks
 from ..errors import InputError
 from ..printable import readable_id
 from ..store.artefacts import KEPT_IDS
@@ -19,6 +18,11 @@ from .tools import LAYOUTS, OURS, ToolLayout
 
 PAIRS_OF_COLUMNS = (("id", "duplicate_of"), ("id_a", "id_b"), ("id1", "id2"), ("removed", "kept"))
 """Usual names of the two columns of stated reasons."""
+
+
+KEPT_WORDS = ("true", "1", "yes", "y", "t")
+REMOVED_WORDS = ("false", "0", "no", "n", "f")
+"""What the column `kept` may hold, in any case."""
 
 
 class ClaimReader:
@@ -46,21 +50,18 @@ class ClaimReader:
         name = written.need(self.id_names, "ids (name it with kept_id_column=...)")
         if self._layout.spans is not None and written.first_of([self._layout.spans]):
             return pa.chunked_array([written.spanned(name, self._layout.spans, what == "removed")])
-        marks = self._marks(written)
-        found = written.columns([name, *marks])
-        if not marks:
+        mark = self._mark(written)
+        found = written.columns([name] if mark is None else [name, mark])
+        if mark is None:
             return found[0]
-        kept = np.ones(len(found[0]), bool)
-        for mark, column in zip(marks, found[1:], strict=True):
-            kept &= _kept_by(mark, column)
-        return found[0].filter(pa.array(kept if what == "kept" else ~kept))
+        kept = _is_first(found[1]) if mark == self._layout.place else _is_kept(written.name, found[1])
+        return found[0].filter(kept if what == "kept" else pc.invert(kept))
 
-    def _marks(self, written: WrittenColumns) -> list[str]:
-        """Return the columns that say of each row whether it was kept; none if all rows of the files count."""
-        place = self._layout.place
-        if place is None:
-            return ["kept"] if self._settings.tool in (None, "neardup") and written.is_boolean("kept") else []
-        return [place] if written.first_of([place]) else []
+    def _mark(self, written: WrittenColumns) -> str | None:
+        """Return the column that says of each row whether it was kept; None if all rows of the files count."""
+        if self._layout.place is not None:
+            return written.first_of([self._layout.place])
+        return written.first_of(["kept"]) if self._settings.tool in (None, "neardup") else None
 
     def clusters(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
         """Return the ids of the documents that a file of clusters names, and the names of their clusters."""
@@ -101,13 +102,29 @@ def ids_file(source: Any) -> Any:
     return source
 
 
-def _kept_by(name: str, column: pa.ChunkedArray) -> np.ndarray:
-    """Return which rows a column marks as kept: true, 0 or null."""
-    if pa.types.is_boolean(column.type):
-        return bools(pc.fill_null(column, True).combine_chunks())
-    if pa.types.is_integer(column.type):
-        return bools(pc.equal(pc.fill_null(column, 0), 0).combine_chunks())
-    raise InputError(f"column {name!r}: {column.type}, which does not say which documents are kept")
+def _is_first(places: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which documents are the first of their components, or in none."""
+    try:
+        return pc.equal(pc.fill_null(places.cast(pa.int64()), 0), 0)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"the column of places in components has no integers ({error})") from None
+
+
+def _is_kept(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which rows the column `kept` of some files marks as kept, in truth values, words or numbers."""
+    try:
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(column.cast(pa.large_string())))
+    except pa.ArrowNotImplementedError:
+        raise InputError(f"{name}: column 'kept' holds {column.type}; write true or false") from None
+    kept = pc.is_in(words, pa.array(KEPT_WORDS, words.type))
+    known = pc.or_(kept, pc.is_in(words, pa.array(REMOVED_WORDS, words.type)))
+    row = pc.index(known, False).as_py()
+    if row >= 0:
+        value = "null" if (found := column[row].as_py()) is None else checks.shown(found)
+        raise InputError(
+            f"{name}: column 'kept' holds {value} in row {row + 1:,}; write true or false, or leave the column out"
+        )
+    return kept
 
 
 def check_type(ids: pa.ChunkedArray, corpus: pa.DataType, what: str) -> pa.ChunkedArray:

@@ -49,6 +49,19 @@ def test_every_form_of_kept_documents(tmp_path: Path) -> None:
     assert kept_by(audited(rows, removed=removed)) == 2
 
 
+@pytest.mark.parametrize(
+    "marks", [["False", "true", "TRUE", "f"], [0, 1, 1, 0], ["no", "Yes", " y", "N"], [0.0, 1.0, 1.0, 0.0]]
+)
+def test_a_column_kept_of_words_or_numbers_counts(tmp_path: Path, marks: list) -> None:
+    marked = CORPUS.append_column("kept", pa.array(marks))
+    pa.csv.write_csv(marked, tmp_path / "marked.csv")
+    pa.csv.write_csv(marked, tmp_path / "marked.tsv", pa.csv.WriteOptions(delimiter="\t"))
+    lines = "".join(json.dumps(row) + "\n" for row in marked.to_pylist())
+    (tmp_path / "marked.jsonl").write_text(lines)
+    for form in (marked, *map(str, sorted(tmp_path.iterdir()))):
+        assert kept_by(audited(form)) == kept_by(audited(removed=form)) == 2, form
+
+
 def test_a_result_of_dedup_is_judged(tmp_path: Path) -> None:
     result = nd.dedup(CORPUS, id_column="id", output=tmp_path / "rows")
     nd.dedup(CORPUS, id_column="id", output=tmp_path / "ids", writing=nd.Writing(ids_only=True))
@@ -126,6 +139,18 @@ BAD = {
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
     "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
+    "no mark": (
+        {"kept": {"id": ["a", "b"], "kept": [True, None]}},
+        r"kept: column 'kept' holds null in row 2; write true",
+    ),
+    "other marks": (
+        {"removed": {"id": ["a"], "kept": ["web"]}},
+        "removed: column 'kept' holds 'web' in row 1; write true",
+    ),
+    "lists": (
+        {"kept": {"id": ["a"], "kept": [[1]]}},
+        "kept: column 'kept' holds list<item: int64>; write true or false",
+    ),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
 
