@@ -41,7 +41,7 @@ from ..store.uris import is_uri
 from ..tasks.job import work_folder
 from ..tasks.running import check_apart
 from ..tasks.workers import Workers
-from .claims import ClaimReader
+from .claims import ClaimReader, TwoColumns
 from .clusters import ClusterFacts, measure_clusters, measuring
 from .differing import Discrepancy, explaining_size, explaining_threshold
 from .intervals import exact_binomial
@@ -242,14 +242,16 @@ class _AuditRun:
         """Run all stages."""
         with self._clock.stage("matching"):
             corpus, matched = self._matched(kept, removed)
+            stated = None if clusters is None else self._reader.clusters(clusters)
+            reasons = None if pairs is None else self._reader.reasons(pairs)
         sample = self._settings.sample
         if sample is None:
             found = self._judged(corpus, matched)
         else:
             found = self._sampled(corpus, matched, sample)
-        if clusters is not None or pairs is not None:
+        if stated is not None or reasons is not None:
             with self._clock.stage("measuring"):
-                found = self._measured(found, corpus, matched, clusters, pairs)
+                found = self._measured(found, corpus, matched, stated, reasons)
         found.report["tables"] = [name for name in TABLES if getattr(found, name) is not None]
         found.report["timings"] = self._clock.seconds
         found.report["seconds"] = self._clock.elapsed
@@ -363,20 +365,22 @@ class _AuditRun:
 
     # ------------------------------------------------------------------------------------------ clusters and reasons
 
-    def _measured(self, found: Audit, corpus: Corpus, matched: Matched, clusters: Any, pairs: Any) -> Audit:
+    def _measured(
+        self, found: Audit, corpus: Corpus, matched: Matched, clusters: TwoColumns | None, pairs: TwoColumns | None
+    ) -> Audit:
+        """Measure clusters, as `ClaimReader.clusters` returns them, and reasons, as `ClaimReader.reasons` does."""
         ignore, wanted = self._settings.ignore_unknown, np.zeros(len(corpus), bool)
         labels = rows = mine = others = np.empty(0, np.int64)
         names = None
         if clusters is not None:
-            ids, stated = self._reader.clusters(clusters)
-            rows = rows_of(ids, corpus, "clusters", ignore, matched.counts)
-            coded = stated.combine_chunks().dictionary_encode()
+            rows = rows_of(clusters[0], corpus, "clusters", ignore, matched.counts)
+            coded = clusters[1].combine_chunks().dictionary_encode()
             names, labels = coded.dictionary, numpy_of(coded.indices).astype(np.int64)
-            labels, rows = labels[rows >= 0], rows[rows >= 0]
+            members = np.unique(labels[rows >= 0] * len(corpus) + rows[rows >= 0])  # each once
+            labels, rows = np.divmod(members, len(corpus))
             wanted[rows] = True
         if pairs is not None:
-            sides = self._reader.reasons(pairs)
-            mine, others = (rows_of(ids, corpus, "pairs", ignore, matched.counts) for ids in sides)
+            mine, others = (rows_of(ids, corpus, "pairs", ignore, matched.counts) for ids in pairs)
             there = (mine >= 0) & (others >= 0) & (mine != others)
             mine, others = mine[there], others[there]
             wanted[mine] = wanted[others] = True

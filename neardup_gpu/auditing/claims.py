@@ -20,6 +20,8 @@ PAIRS_OF_COLUMNS = (("id", "duplicate_of"), ("id_a", "id_b"), ("id1", "id2"), ("
 """Usual names of the two columns of stated reasons."""
 
 
+TwoColumns = tuple[pa.ChunkedArray, pa.ChunkedArray]
+
 KEPT_WORDS = ("true", "1", "yes", "y", "t")
 REMOVED_WORDS = ("false", "0", "no", "n", "f")
 """What the column `kept` may hold, in any case."""
@@ -63,19 +65,20 @@ class ClaimReader:
             return written.first_of([self._layout.place])
         return written.first_of(["kept"]) if self._settings.tool in (None, "neardup") else None
 
-    def clusters(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    def clusters(self, source: Any) -> TwoColumns:
         """Return the ids of the documents that a file of clusters names, and the names of their clusters."""
         own = self._settings.cluster_column
         written = WrittenColumns(source, "clusters")
         ids = written.need(self.id_names, "ids (name it with kept_id_column=...)")
-        label = written.need([own] if own is not None else [*self._layout.clusters, *OURS], "clusters")
+        names = [own] if own is not None else list(dict.fromkeys([*self._layout.clusters, *OURS]))
+        label = written.need(names, "clusters (name it with cluster_column=...)")
         found, labels = written.columns([ids, label])
         there = pc.is_valid(labels)
         if self._layout.alone is not None:
             there = pc.and_(there, pc.not_equal(labels, self._layout.alone))
         return found.filter(there), labels.filter(there)
 
-    def reasons(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    def reasons(self, source: Any) -> TwoColumns:
         """Return the pairs of ids that a file of reasons states: documents, and the documents that represent them.
 
         Rows in which one of them is null state nothing.

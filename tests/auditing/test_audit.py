@@ -125,6 +125,7 @@ def test_clusters_that_are_measured_in_blocks_give_the_same(monkeypatch):
     whole = audited(texts, [0, 5], clusters=stated).clusters
     monkeypatch.setattr(clusters, "MOST_PAIRS", 9)
     assert audited(texts, [0, 5], clusters=stated).clusters.equals(whole)
+    assert audited(texts, [0, 5], clusters=pa.concat_tables([stated, stated])).clusters.equals(whole)
 
 
 def test_copies_are_counted_by_documents():
