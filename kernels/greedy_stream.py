@@ -1,8 +1,9 @@
 """Greedy decisions from a stream of pairs: a bit a row says whether it is removed, and there is no other state.
 
-Pairs come by their left row. When a row comes as left, all its pairs with earlier rows have been seen, so its bit is
-final: it is kept if it is pinned or its bit is not set. A row that is kept sets the bit of its right row, unless that
-is pinned. Once all pairs have been seen, the bits are the decisions of `greedy`.
+Pairs come by their left row, or they come by their right row. Either way, when a row comes as left, all its pairs with
+earlier rows have been seen, so its bit is final: it is kept if it is pinned or its bit is not set. A row that is kept
+sets the bit of its right row, unless that is pinned. Once all pairs have been seen, the bits are the decisions of
+`greedy`.
 
 Source: Broder 1997, section 4.4.
 Cost: one pass over the pairs, by one thread, bound by cache misses: a bit is looked up and one is set for each pair.
@@ -23,7 +24,7 @@ def reference(bits, left, right, num_known):
     bits : array of uint64, shape (words,)
         Whether each row is removed as far as is known, 64 rows per word, the lowest bit first.
     left, right : arrays of int64, shape (pairs,)
-        left < right, ascending by left row.
+        left < right, ascending by left row or by right row.
     num_known : int
         Rows before this one are pinned: they are always kept.
 

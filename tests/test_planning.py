@@ -266,13 +266,9 @@ def test_impossible_workloads(changed: dict, says: str) -> None:
         Workload(**{"documents": 100, "text_bytes": 1000, **changed})
 
 
-def test_the_task_that_decides_opens_files_once() -> None:
-    """As far as it may hold them open; others once more for each partition."""
-    work = Workload(documents=1e7, text_bytes=10**11)
-    for partitions, opened in ((200, 200), (300, 300 + (300 - 256) * 300)):
-        made = plan(work, partitions=partitions, slice_bytes=10**9)
-        (decide,) = [stage for stage in made.stages if stage.name == "decide"]
-        assert decide.opens == opened
+def test_the_task_that_decides_opens_each_file_twice() -> None:
+    made = plan(Workload(documents=1e7, text_bytes=10**11), partitions=3000, slice_bytes=10**9)
+    assert [stage.opens for stage in made.stages if stage.name == "decide"] == [6000]
 
 
 def test_impossible_plans() -> None:

@@ -24,7 +24,7 @@ TwoColumns = tuple[pa.ChunkedArray, pa.ChunkedArray]
 
 KEPT_WORDS = ("true", "1", "yes", "y", "t")
 REMOVED_WORDS = ("false", "0", "no", "n", "f")
-"""What the column `kept` may hold, in any case."""
+"""Words and numbers of the column `kept`, in any case."""
 
 
 class ClaimReader:

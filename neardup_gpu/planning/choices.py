@@ -277,11 +277,12 @@ def _warnings(
             f"memory: a task of {worst.name} takes about {size(worst.memory)}, more than {size(shape.task_memory)}; "
             f"give {'more partitions, smaller slices or ' if divisible else ''}a larger task_memory"
         )
-    for each in found:
-        opening = each.opens * machines.open_seconds / min(each.tasks, machines.nodes * machines.cores)
-        if 2 * opening > each.seconds and 4 * opening > sum(stage.seconds for stage in found):
-            said.append(
-                f"opening: files are opened {each.opens:,.0f} times by {each.name}, in {duration(opening)} of its "
-                f"{duration(each.seconds)}; give fewer partitions"
-            )
+    cores = machines.nodes * machines.cores
+    opening = sum(each.opens * machines.open_seconds / min(each.tasks, cores) for each in found)
+    if 2 * opening > (seconds := sum(each.seconds for each in found)):
+        opens = sum(each.opens for each in found)
+        said.append(
+            f"opening: files are opened {opens:,.0f} times, which takes {duration(opening)} of {duration(seconds)}; "
+            "give larger slices or fewer partitions"
+        )
     return said

@@ -8,7 +8,6 @@ from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 from ..stages.joining import MOST_MARK_BITS
-from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of
 from ..tasks.copies import ROW_BYTES
@@ -73,7 +72,7 @@ READS = {
     "pairs": {"collide found": 1, "rank numbers": 1},
     "sets": {"pairs wanted": 1, "sketch shingles": 1},
     "verify": {"pairs pairs": 1, "sets sets": 1, "sets keys": 1},
-    "decide": {"verify left": 1},
+    "decide": {"verify right": 2},
     "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
     "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
     "fates": {"name fates": 1, "sketch units": 1},
@@ -291,9 +290,6 @@ def _reading(file: Exchange, stage: str, times: int, shape: Shape) -> tuple[floa
     if partitions == 1:
         return payload, 0.0, times * file.files
     rows = payload * (2 if TWICE.get(stage) == f"{file.stage} {file.what}" else 1)
-    if stage == "decide":  # one task, which holds open what it can: `Exchanges`
-        again = max(0, file.files - MOST_OPEN) * partitions
-        return rows, float(file.index_bytes(shape.task_memory)), float(file.files + again)
     return rows, times * readers * file.index_bytes(shape.task_memory), times * readers * file.files
 
 

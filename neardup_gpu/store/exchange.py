@@ -1,15 +1,17 @@
 """Exchanges: what tasks hand on to one another, a file for each task, its rows grouped by partition.
 
-    stream    an Arrow IPC stream: the schema, and record batches, each with rows of one partition
-    schema    the message of the schema again
-    runs      for each record batch: its partition, where it begins, its bytes, rows and checksum; by partition
-    seal      marker, number of partitions, bytes of the schema, number of runs, checksum of the schema, the runs and
-              the fields before
+    stream      an Arrow IPC stream: the schema, and record batches, each with rows of one partition
+    runs        for each record batch: its partition, where it begins, its bytes, rows and checksum; by partition
+    schema      the message of the schema again
+    partitions  for each partition that has rows: its number, the number of runs up to its last one, and the checksum of
+                its runs
+    seal        marker, number of partitions, bytes of the schema, number of partitions that have rows, checksum of the
+                schema, the partitions and the fields before
 
-A reader of a partition reads the end of each file, which is the index, and then the byte ranges of its partition; both
-are compared with their checksums before anything is made of them. Other programs read the file as an Arrow IPC stream,
-which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is a stream because the footer of an IPC file would
-only list the same places again, without checksums.
+A reader of a partition reads the end of each file, then the runs of its partition, and then their byte ranges; each is
+compared with its checksum before anything is made of it. Other programs read the file as an Arrow IPC stream, which
+ends before the runs: ``pyarrow.ipc.open_stream(path)``. It is a stream because the footer of an IPC file would only
+list the same places again, without checksums.
 
 Rows of a partition come back in the order in which they were added.
 """
@@ -34,16 +36,15 @@ from ..records import dataclass
 from .checksums import checksum
 from .places import NoSuchFileError, Place
 
-_MARKER = b"NEARDUPX"
+_MARKER = b"NEARDUPY"
 _SEAL = struct.Struct("<8sQQQQ")
 _CHECKSUM = struct.Struct("<Q")
 _RUN = np.dtype([("partition", "<i8"), ("start", "<i8"), ("num_bytes", "<i8"), ("num_rows", "<i8"), ("sum", "<u8")])
+_PARTITION = np.dtype([("partition", "<i8"), ("end", "<i8"), ("sum", "<u8")])
 _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
-_TAIL_BYTES = 1 << 16  # read at first: a whole index, usually
+_TAIL_BYTES = 1 << 16  # read at first: all that comes after the stream, usually
 _BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
 _BATCH_BYTES = 16 << 20  # of rows in a record batch, about
-MOST_OPEN = 256
-"""Files that `Exchanges` holds open."""
 _HELD_BYTES = 24 << 20  # of record batches that `read_arrays` holds until it knows how long its arrays are
 
 
@@ -276,10 +277,19 @@ class ExchangeWriter:
         """Write the end of the stream and the index."""
         runs = np.concatenate(self._runs)
         runs = runs[np.argsort(runs["partition"], kind="stable")]
+        bounds = [*np.flatnonzero(run_begins(runs["partition"])).tolist(), len(runs)]
+        partitions = np.array(
+            [
+                (runs["partition"][first], end, checksum(runs[first:end].tobytes()))
+                for first, end in itertools.pairwise(bounds)
+            ],
+            _PARTITION,
+        )
         schema = self._schema.serialize()
-        fields = _SEAL.pack(_MARKER, self.num_partitions, schema.size, len(runs), 0)[: -_CHECKSUM.size]
-        found = checksum(schema, runs.tobytes(), fields)
-        for part in (_END_OF_STREAM, schema, runs.tobytes(), fields + _CHECKSUM.pack(found)):
+        fields = _SEAL.pack(_MARKER, self.num_partitions, schema.size, len(partitions), 0)[: -_CHECKSUM.size]
+        found = checksum(schema, partitions.tobytes(), fields)
+        seal = fields + _CHECKSUM.pack(found)
+        for part in (_END_OF_STREAM, runs.tobytes(), schema, partitions.tobytes(), seal):
             self._write(part)
         return Exchanged(self._name, int(runs["num_rows"].sum()), self._position, f"{found:016x}")
 
@@ -318,76 +328,14 @@ def read_partition(
 
     Notes
     -----
-    Of each file the index is read, which takes 40 bytes for each record batch and at least 64 KiB where the file has
-    them, and then the record batches of this partition.
+    Of each file the end is read, which takes 24 bytes for each partition that has rows, and at least 64 KiB where the
+    file has them; then 40 bytes for each record batch of this partition, and then these.
 
-    Memory: the index of one file, and the record batches that the caller holds and one more.
+    Memory: the end of one file, and the record batches that the caller holds and one more.
     """
     for name in names:
         with _opened(place, name, partition) as file:
             yield from file.batches(columns)
-
-
-class Exchanges(contextlib.AbstractContextManager):
-    """Files of tasks whose partitions one reader reads one after another: it opens each file once.
-
-    Parameters
-    ----------
-    place : Place
-    names : list of str
-    most_bytes : int
-        Of indices that are held, 40 bytes for each record batch; files beyond that are opened for each partition.
-
-    Notes
-    -----
-    At most 256 files are held open; of the others only the index is held, and they are opened for each of their
-    partitions.
-
-    Raises
-    ------
-    DamagedExchangeError, InputError, ParameterError
-        As `read_partition` does; also when they are opened.
-    """
-
-    def __init__(self, place: Place, names: Sequence[str], most_bytes: int) -> None:
-        self._place, self._names, self._left = place, names, most_bytes
-        self._held: dict[str, _OpenedExchange] = {}
-        self._open: set[str] = set()
-
-    def __enter__(self) -> Exchanges:
-        with contextlib.ExitStack() as stack:
-            for name in self._names:
-                file, end = stack.enter_context(_file(self._place, name))
-                opened = _indexed(self._place, name, file, end)
-                if held := opened.runs.nbytes <= self._left:
-                    self._left -= opened.runs.nbytes
-                    self._held[name] = replace(opened, tail=None, runs=opened.runs.copy())
-                if held and len(self._open) < MOST_OPEN:
-                    self._open.add(name)
-                else:
-                    file.close()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def num_rows(self, partition: int) -> int:
-        """Rows of one partition of all files."""
-        held = sum(file.of(partition).num_rows for file in self._held.values())
-        return held + num_rows(self._place, [name for name in self._names if name not in self._held], partition)
-
-    def batches(self, partition: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """As `read_partition`."""
-        for name in self._names:
-            if name not in self._held:
-                yield from read_partition(self._place, [name], partition, columns)
-                continue
-            file = self._held[name].of(partition)
-            if name in self._open:
-                yield from file.batches(columns)
-            elif len(file.runs):
-                yield from file.again(columns)
 
 
 def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.Schema) -> dict[str, Any]:
@@ -483,7 +431,7 @@ def sealed(place: Place, name: str) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class _OpenedExchange:
-    """A file whose index is as it was written, with the runs of one partition, or of all at first."""
+    """A file, and the runs of one partition as they were written."""
 
     place: Place
     name: str
@@ -492,16 +440,6 @@ class _OpenedExchange:
     tail_start: int
     schema: pa.Schema
     runs: np.ndarray
-    num_partitions: int
-
-    def of(self, partition: int) -> _OpenedExchange:
-        """The same with the runs of one partition."""
-        if not 0 <= partition < self.num_partitions:
-            raise ParameterError(
-                f"partition: {partition} is not one of the {self.num_partitions} partitions of {self.name}"
-            )
-        first, last = np.searchsorted(self.runs["partition"], [partition, partition + 1])
-        return replace(self, runs=self.runs[first:last].copy())
 
     @property
     def num_rows(self) -> int:
@@ -560,31 +498,37 @@ def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
 
 @contextlib.contextmanager
 def _opened(place: Place, name: str, partition: int) -> Iterator[_OpenedExchange]:
-    """Open a file, and compare its index with its checksum."""
+    """Open a file, and compare its end and the runs of a partition with their checksums."""
     with _file(place, name) as (file, end):
-        yield _indexed(place, name, file, end).of(partition)
+        tail_start = max(0, end - _TAIL_BYTES)
+        tail = _read(place, name, file, tail_start, end - tail_start)
+        if end < _SEAL.size:
+            raise _damaged(place, name, "was cut short")
+        seal = tail.slice(tail.size - _SEAL.size)
+        marker, num_partitions, schema_bytes, num_used, stored = _SEAL.unpack(seal)
+        start = end - _SEAL.size - num_used * _PARTITION.itemsize - schema_bytes
+        if marker != _MARKER or start < 0:
+            raise _damaged(place, name, "was cut short or has changed since it was written")
 
+        def read(start: int, num_bytes: int) -> pa.Buffer:
+            in_tail = start >= tail_start
+            return tail.slice(start - tail_start, num_bytes) if in_tail else _read(place, name, file, start, num_bytes)
 
-def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _OpenedExchange:
-    """An open file of `end` bytes, with the runs of all partitions."""
-    tail_start = max(0, end - _TAIL_BYTES)
-    tail = _read(place, name, file, tail_start, end - tail_start)
-    if end < _SEAL.size:
-        raise _damaged(place, name, "was cut short")
-    seal = tail.slice(tail.size - _SEAL.size)
-    marker, num_partitions, schema_bytes, num_runs, stored = _SEAL.unpack(seal)
-    num_bytes = schema_bytes + num_runs * _RUN.itemsize
-    if marker != _MARKER or num_bytes + _SEAL.size > end:
-        raise _damaged(place, name, "was cut short or has changed since it was written")
-    if num_bytes + _SEAL.size <= tail.size:
-        index = tail.slice(tail.size - _SEAL.size - num_bytes, num_bytes)
-    else:
-        index = _read(place, name, file, end - _SEAL.size - num_bytes, num_bytes)
-    if checksum(index, seal.slice(0, _SEAL.size - _CHECKSUM.size)) != stored:
-        raise _damaged(place, name, "has changed since it was written (a checksum differs)")
-    runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
-    schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
-    return _OpenedExchange(place, name, file, tail, tail_start, schema, runs, num_partitions)
+        index = read(start, end - _SEAL.size - start)
+        if checksum(index, seal.slice(0, _SEAL.size - _CHECKSUM.size)) != stored:
+            raise _damaged(place, name, "has changed since it was written (a checksum differs)")
+        if not 0 <= partition < num_partitions:
+            raise ParameterError(f"partition: {partition} is not one of the {num_partitions} partitions of {name}")
+        partitions = np.frombuffer(index, _PARTITION, num_used, schema_bytes)
+        at, runs = np.searchsorted(partitions["partition"], partition), np.empty(0, _RUN)
+        if at < num_used and partitions["partition"][at] == partition:
+            ends = np.append(partitions["end"], 0)
+            found = read(start - (ends[-2] - ends[at - 1]) * _RUN.itemsize, (ends[at] - ends[at - 1]) * _RUN.itemsize)
+            if checksum(found) != partitions["sum"][at]:
+                raise _damaged(place, name, "has changed since it was written (a checksum differs)")
+            runs = np.frombuffer(found, _RUN).copy()
+        schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
+        yield _OpenedExchange(place, name, file, tail, tail_start, schema, runs)
 
 
 def _read(place: Place, name: str, file: pa.NativeFile, start: int, num_bytes: int) -> pa.Buffer:

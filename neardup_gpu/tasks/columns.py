@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -73,13 +73,8 @@ def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
 def rows_of(place: Place, names: list[str], partition: int, columns: Iterable[str]) -> Iterator[list[np.ndarray]]:
     """Some columns of a partition of some files as arrays of their own, at most `READ_AT_ONCE` rows at a time."""
     wanted = list(columns)
-    yield from rows_in(read_partition(place, names, partition, wanted), wanted)
-
-
-def rows_in(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[list[np.ndarray]]:
-    """The same of record batches that have these columns."""
-    for batch in batches:
-        found = [numpy_of(batch.column(name)) for name in columns]
+    for batch in read_partition(place, names, partition, wanted):
+        found = [numpy_of(batch.column(name)) for name in wanted]
         for first in range(0, batch.num_rows, READ_AT_ONCE):
             yield [column[first : first + READ_AT_ONCE].copy() for column in found]
         del batch, found

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,13 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
         greedy_stream.mark(are_crowded, some)
     are_members, num_pairs = are_crowded, 0
+    all_pairs = partial(rows_of, files.place, verified, 0, VERIFIED.names)
     if are_crowded.any():
-        links = ((left, right) for left, right, _ in _pairs(files, verified, layout))
+        links = ((left, right) for left, right, _ in all_pairs())
         with tempfile.TemporaryDirectory(dir=files.shared.temporary, prefix="neardup-") as folder:
             most_bytes = files.shared.task_memory // 4
             are_members = connected(are_crowded, links, layout.num_rows, most_bytes, Path(folder))
-        num_pairs = sum(int(are_set(are_members, left).sum()) for left, *_ in _pairs(files, verified, layout))
+        num_pairs = sum(int(are_set(are_members, left).sum()) for left, *_ in all_pairs())
     number = sum(len(some) for some in _set(are_members, layout))
     needed = MEMBER_BYTES * number + PAIR_BYTES * num_pairs
     if needed > files.shared.task_memory:
@@ -82,7 +84,7 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     is_crowded = are_set(are_crowded, ranks)
     save(files, "members", {"rank": ranks, "crowded": is_crowded})
     with files.exchange("verified", VERIFIED, 1) as writer:
-        for left, right, resemblance in _pairs(files, verified, layout):
+        for left, right, resemblance in all_pairs():
             mine = are_set(are_members, left)
             columns = {"left": left[mine], "right": right[mine], "resemblance": resemblance[mine]}
             writer.add_to(0, columns)
@@ -108,12 +110,6 @@ def connected(are_crowded: np.ndarray, pairs: RankPairs, num_rows: int, most_byt
     for ranks, firsts in (np.array(part).T for part in parts):
         greedy_stream.mark(found, ranks[are_set(found, firsts)])
     return found
-
-
-def _pairs(files: Files, names: list[str], layout: Layout) -> Iterator[list[np.ndarray]]:
-    """(left, right, resemblance) of all pairs of some files by left ranges, some at a time."""
-    for part in range(layout.partitions):
-        yield from rows_of(files.place, names, part, VERIFIED.names)
 
 
 def _set(words: np.ndarray, layout: Layout) -> Iterator[np.ndarray]:

@@ -1,6 +1,6 @@
 """Who is kept, from verified pairs of ranks, as a stream, with a bit of memory for each document.
 
-Greedily, pairs come by their left rank and each is looked at once: `decide_greedily`. Connected components take two
+Greedily, pairs come by their right rank and each is looked at once: `decide_greedily`. Connected components take two
 sweeps over ranges of ranks; the first one contracts: `decide_by_components`. What is found in one range and concerns
 another waits in a temporary file until that one's turn (time-forward processing: Chiang and others 1995, section 4).
 """
@@ -41,7 +41,7 @@ def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int) -> np.ndarr
     Parameters
     ----------
     pairs : iterable of (left, right)
-        All verified pairs, ascending by left rank, also from chunk to chunk. A chunk's memory is not counted.
+        All verified pairs, ascending by right rank, also from chunk to chunk. A chunk's memory is not counted.
     num_rows : int
         Ranks are below it.
     num_known : int

@@ -367,7 +367,7 @@ def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tup
 
 def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled: list[Stage]) -> Stage:
     """The pairs of crowded documents with one another."""
-    arguments = [(found.names("crowded"), verified.names("left"), layout)]
+    arguments = [(found.names("crowded"), verified.names("right"), layout)]
     asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled])
     answered = [_answer_requests(job, "crowd-sets", settled, asking)]
     if isinstance(job.recipe.method, Sketch):
@@ -383,8 +383,8 @@ def _decide(
     """Who is kept, and which document stands for each that is not."""
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
-    decided = job.work.stage("decide", naming.decide, [(by_left, layout)], after=known)
     by_right = [] if crowd is None else crowd.names("right")
+    decided = job.work.stage("decide", naming.decide, [(by_right, layout)], after=known)
     arguments = [(by_left, by_right, copied.names("ranges"), layout)] * len(job.partitions)
     return job.work.stage("name", naming.name, arguments, after=[decided, *known, *settled])
 

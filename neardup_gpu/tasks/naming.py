@@ -7,8 +7,10 @@ name      of a range: which pairs are listed, what became of each removed docume
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..stages.verification import NearestReference
-from ..store.exchange import Exchanges, num_rows, read_arrays
-from .columns import AT_ONCE, load, rows_in, rows_of, save
+from ..store.exchange import num_rows, read_arrays
+from .columns import AT_ONCE, load, rows_of, save
 from .copies import BY_RANGE
 from .deciding import are_set, decide_by_components, decide_greedily
 from .dividing import Rows, divided, join_rows
@@ -57,27 +59,20 @@ def written(c: Counts, shape: Shape) -> list[Exchange]:
     return [*found, Exchange.of("name near", NEAR, c.near_known, ranges, slices)] if shape.known else found
 
 
-def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
-    """Decide who is removed; `names` are the files of verified pairs by their left range.
+def decide(files: Files, by_right: list[str], layout: Layout) -> dict[str, Any]:
+    """Decide who is removed; the parameters are those of `name`.
 
-    Memory: a bit for each rank, half of the task's memory for components, an eighth for pairs while they are sorted,
-    and up to an eighth for the places of pairs in the files. There is a file per partition.
+    Memory: a bit for each rank, half of the task's memory for components, and an eighth for pairs while they are
+    sorted.
     """
     shared = files.shared
-
-    def stream(given: Exchanges) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for number in range(layout.partitions):
-            yield from _by_left(files, given, number, layout)
-
-    with (
-        tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder,
-        Exchanges(files.place, names, shared.task_memory // 8) as given,
-    ):
+    pairs = itertools.chain.from_iterable(_sorted(files, by_right, part, layout) for part in range(layout.partitions))
+    with tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder:
         ranks, labels = (layout.num_rows, layout.num_known), np.empty((0, 2), np.int64)
         if shared.recipe.cluster == "greedy":
-            words = decide_greedily(stream(given), *ranks)
+            words = decide_greedily(pairs, *ranks)
         else:
-            words, labels = decide_by_components(stream(given), *ranks, shared.task_memory // 2, Path(folder))
+            words, labels = decide_by_components(pairs, *ranks, shared.task_memory // 2, Path(folder))
         save(files, "removed", {"words": words})
         with files.exchange("labels", LABELS, layout.partitions) as writer:
             for first in range(0, len(labels), AT_ONCE):
@@ -86,22 +81,35 @@ def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {}
 
 
-def _by_left(files: Files, given: Exchanges, number: int, layout: Layout) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The pairs of a range of left ranks, ascending by these, in chunks."""
-    first, stop = layout.bounds[number : number + 2].tolist()
+def _sorted(files: Files, by_right: list[str], part: int, layout: Layout) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the pairs of a range of right ranks, ascending by these, in chunks."""
+    first, stop = layout.bounds[part : part + 2].tolist()
     most = max(1, files.shared.task_memory // (8 * SORTED_BYTES))
-
-    def read() -> Rows:
-        return rows_in(given.batches(number, ("left", "right")), ("left", "right"))
-
-    for part in divided(read, given.num_rows(number), 2, first, stop, most, files.shared.temporary):
-        if part.stop - part.first == 1:
-            for left, right in part.rows:
+    read = partial(_of_range, files, by_right, part, ("right", "left"))
+    for some in divided(read, _number(files, by_right, part), 2, first, stop, most, files.shared.temporary):
+        if some.stop - some.first == 1:
+            for right, left in some.rows:
                 yield left, right
         else:
-            left, right = join_rows(part.rows, (np.int64, np.int64))
-            order = np.argsort(left, kind="stable")
+            right, left = join_rows(some.rows, (np.int64, np.int64))
+            order = np.argsort(right, kind="stable")
             yield left[order], right[order]
+
+
+def _sources(by_right: list[str], part: int) -> list[tuple[list[str], int]]:
+    """Return the files of the verified pairs of a range of right ranks, and the partitions of them."""
+    return [([file_name("verify", part, "right")], 0), (by_right, part)]
+
+
+def _of_range(files: Files, by_right: list[str], part: int, columns: Sequence[str]) -> Iterator[list[np.ndarray]]:
+    """Yield the verified pairs of a range of right ranks, some at a time."""
+    for names, at in _sources(by_right, part):
+        yield from rows_of(files.place, names, at, columns)
+
+
+def _number(files: Files, by_right: list[str], part: int) -> int:
+    """Return the number of the verified pairs of a range of right ranks."""
+    return sum(num_rows(files.place, names, at) for names, at in _sources(by_right, part))
 
 
 def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str], layout: Layout) -> dict[str, Any]:
@@ -110,10 +118,10 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     Parameters
     ----------
     by_left : list of str
-        Files of verified pairs by their left range; the task of the same number of "verify" has those of the range by
-        their right rank.
+        Files of verified pairs by their left range.
     by_right : list of str
-        Those of a crowd by their right range.
+        Those of a crowd by their right range; of other pairs, the task of the same number of "verify" has those of the
+        range by their right rank.
     copied : list of str
         Copies by the range of their representative.
 
@@ -125,7 +133,6 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     shared, part = files.shared, files.number
     recipe, place = shared.recipe, files.place
     first, stop = layout.bounds[part : part + 2].tolist()
-    own = [file_name("verify", part, "right")]
     removed = load(place, file_name("decide", 0, "removed"), REMOVED)["words"]
     labels = None
     if recipe.cluster == "components":
@@ -133,13 +140,12 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
         labels = np.column_stack([of_range["rank"], of_range["label"]])
     partners = recipe.max_partners if recipe.verifies else None
     directed = recipe.method.measure.directed
-    num_pairs = sum(num_rows(place, names, at) for names, at in ((own, 0), (by_right, part), (by_left, part)))
+    num_pairs = _number(files, by_right, part) + num_rows(place, by_left, part)
 
     def read() -> Rows:
         """All pairs by their right ranks; by their left ranks those that may decide about these."""
-        for names, at in ((own, 0), (by_right, part)):
-            for left, right, resemblance in rows_of(place, names, at, VERIFIED.names):
-                yield right, left, right, resemblance
+        for left, right, resemblance in _of_range(files, by_right, part, VERIFIED.names):
+            yield right, left, right, resemblance
         for left, right, resemblance in rows_of(place, by_left, part, VERIFIED.names):
             some = are_set(removed, left) & ~are_set(removed, right)
             yield left[some], left[some], right[some], resemblance[some]
@@ -161,7 +167,7 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
             keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
     copies = read_arrays(place, copied, part, BY_RANGE)
     if layout.num_known:
-        partner, near = _nearest(files, own, by_right, layout)
+        partner, near = _nearest(files, by_right, layout)
         _write_near(files, partner, near, copies, layout)
         if recipe.only_against:
             leaks = partner >= 0
@@ -183,16 +189,15 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     return {"pairs": num_pairs}
 
 
-def _nearest(files: Files, own: list[str], by_right: list[str], layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def _nearest(files: Files, by_right: list[str], layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """Find the best partner in the reference set of each rank of a range: ranks, -1 for none, and resemblances.
 
     A document of the reference set is its own partner there: it is that of its copies.
     """
     first, stop = layout.bounds[files.number : files.number + 2].tolist()
     found = NearestReference(layout.num_known, first, stop)
-    for names, at in ((own, 0), (by_right, files.number)):
-        for left, right, resemblance in rows_of(files.place, names, at, VERIFIED.names):
-            found.add(left, right, resemblance)
+    for left, right, resemblance in _of_range(files, by_right, files.number, VERIFIED.names):
+        found.add(left, right, resemblance)
     known = np.arange(first, min(stop, layout.num_known))
     found.row[known - first], found.resemblance[known - first] = known, 1.0
     return found.row, found.resemblance

@@ -289,13 +289,14 @@ class Exchange(NamedTuple):
 
     def overhead(self, task_memory: int) -> int:
         """Most bytes that the format adds to the payload: an index, the schema twice, and the metadata of batches."""
-        a_file, a_block = 512 + 256 * self.columns, 40 + 256 + 96 * self.columns
+        a_file, a_block = 512 + 256 * self.columns, 64 + 256 + 96 * self.columns
         return self.tables * TABLE_BYTES + self.files * a_file + self.blocks(task_memory) * a_block
 
     def index_bytes(self, task_memory: int) -> float:
         """Bytes that one reader of a partition reads of all files before it reads the partition."""
-        index = 552 + 40 * self.blocks(task_memory) / self.files
-        return self.files * min(max(TAIL_BYTES, index), self.payload / self.files + index)
+        blocks = self.blocks(task_memory) / self.files
+        end, runs = 552 + 24 * min(self.partitions, blocks), 40 * blocks
+        return self.files * min(max(TAIL_BYTES, end) + runs / self.partitions, self.payload / self.files + end + runs)
 
 
 def row_bytes(schema: pa.Schema) -> int:

@@ -51,10 +51,11 @@ def test_a_plan_has_a_line_for_each_stage(run: Run, method: str) -> None:
 def test_what_was_chosen_is_said(run: Run) -> None:
     said = " ".join(run("plan", *CRAWL, "--method", "minhash")[1].split())
     assert re.search(r" chosen slices of \S+ GB in place of 1.0 GB: [\d,]+ in place of 50,000, and ", said)
-    assert re.search(r" warning opening: files are opened [\d,]+ times by decide, in ", said)
     said = run("plan", *CRAWL, "--method", "minhash", "--slice-bytes", "1GB", "--partitions", "50000")[1]
     said = " ".join(said.split())
     assert re.search(r"warning small blocks: \w+ writes [\d,]+ blocks of \d+ \S+, below 100.0 kB; give ", said)
+    said = " ".join(run("plan", *CRAWL, "--method", "minhash", "--open-seconds", 0.1)[1].split())
+    assert re.search(r"warning opening: files are opened [\d,]+ times, which takes .+ of .+; give larger slices", said)
 
 
 def test_a_plan_as_json(run: Run) -> None:

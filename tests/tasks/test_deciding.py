@@ -72,8 +72,9 @@ def check_greedily(case, size):
     removed = keeper != np.arange(rows)
     state = standing.reference(rows, left, right, pinned, np.zeros(rows, bool))
     assert (removed == (state == standing.REMOVED)).all()
-    found = decide_greedily(chunks(left, right, size), rows, num_known)
-    np.testing.assert_array_equal(found, in_bits(rows, removed))
+    for order in (np.lexsort((right, left)), np.lexsort((left, right)), np.argsort(right)):
+        found = decide_greedily(chunks(left[order], right[order], size), rows, num_known)
+        np.testing.assert_array_equal(found, in_bits(rows, removed))
 
 
 def check_components(case, width, size, most, folder):

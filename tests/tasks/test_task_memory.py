@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,9 @@ def one_bucket(folder, rows):
     yield "write sets", sets
     yield "verify", lambda: pairs.verify(shared.files("verify", 0), names("sets", "sets"), layout)
     left = names("verify", "left")
-    yield "decide", lambda: naming.decide(shared.files("decide", 0), left, layout)
+    for number in range(1, RANGES):
+        yield "write pairs", partial(write, shared, "verify", "right", pairs.VERIFIED, 1, [], number)
+    yield "decide", lambda: naming.decide(shared.files("decide", 0), [], layout)
     yield "write copies", lambda: write(shared, "copies", "ranges", BY_RANGE, RANGES, [])
     yield "name", lambda: naming.name(shared.files("name", 0), left, [], names("copies", "ranges"), layout)
 
@@ -141,9 +144,7 @@ def crowd(folder, rows):
     def write_all():
         for stage, crowded in (("found", apart * np.arange(number)), ("all", np.arange(rows))):
             write(shared, stage, "crowded", candidates.CROWDED, 1, [{"rank": crowded}])
-        with shared.files("verified", 0).exchange("left", pairs.VERIFIED, RANGES) as writer:
-            columns = pairs_of(number, 14)
-            writer.add(layout.range_of(columns["left"]), columns)
+        write(shared, "verified", "right", pairs.VERIFIED, 1, [pairs_of(number, 14)])
 
     def sets():
         rank = apart * np.arange(number)
@@ -155,7 +156,7 @@ def crowd(folder, rows):
         with pytest.raises(ResourceError, match=rf"^{ROWS:,} documents share .* pass a larger task_memory$"):
             crowds.members(shared.files("refused", 0), ["all/000000-crowded"], verified, layout)
 
-    verified = ["verified/000000-left"]
+    verified = ["verified/000000-right"]
     yield "write", write_all
     if rows == ROWS:
         yield "refused", refused
@@ -192,11 +193,11 @@ def alike(folder, rows):
     def write_all():
         rank = np.arange(number)
         write(shared, "found", "crowded", candidates.CROWDED, 1, [{"rank": rank}])
-        write(shared, "verified", "left", pairs.VERIFIED, RANGES, [])
+        write(shared, "verified", "right", pairs.VERIFIED, 1, [])
         values = np.stack([np.full(number, 1), np.full(number, 2), 3 + rank], axis=1).astype(np.uint64)
         shingles = Ragged(values.reshape(-1), np.arange(0, values.size + 1, 3))
         write(shared, "crowd-sets", "sets", pairs.SETS, 1, [{"rank": rank, "shingles": lists_of(shingles)}])
-        crowds.members(shared.files("members", 0), ["found/000000-crowded"], ["verified/000000-left"], layout)
+        crowds.members(shared.files("members", 0), ["found/000000-crowded"], ["verified/000000-right"], layout)
 
     def join():
         found = crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
@@ -222,7 +223,7 @@ def one_rank(folder, rows):
         write(shared, "verify", "right", pairs.VERIFIED, 1, parts(resemblance=0.5))
         write(shared, "verify", "left", pairs.VERIFIED, 1, parts(resemblance=0.5))
         write(shared, "copies", "ranges", BY_RANGE, 1, [])
-        naming.decide(shared.files("decide", 0), left, layout)
+        naming.decide(shared.files("decide", 0), [], layout)
 
     def told():
         found = pairs.pairs(shared.files("pairs", 0), ["collide/000000-found"], layout)
@@ -238,9 +239,9 @@ def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
 
-def write(shared, stage, what, schema, partitions, parts):
+def write(shared, stage, what, schema, partitions, parts, number=0):
     schema = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
-    with shared.files(stage, 0).exchange(what, schema, partitions) as writer:
+    with shared.files(stage, number).exchange(what, schema, partitions) as writer:
         for columns in parts:
             writer.add_to(0, columns)
 
