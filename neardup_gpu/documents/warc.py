@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -55,6 +56,7 @@ SCHEMA = pa.schema(
 """WARC-Record-ID as it stands in the header, WARC-Target-URI, WARC-Date, the type of the payload, and its text."""
 
 _MAX_HTTP_HEADER = 1 << 20
+_CONTENT_FIELD = re.compile(rb"^content-(?:type|length)(?=[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 
 class _Document(NamedTuple):
@@ -163,7 +165,7 @@ class Warc(FileReader):
     def _wanted(self, header: bytes, length: int) -> bool:
         """Whether the content of a record has to be held; of what is too long nothing is."""
         with contextlib.suppress(OSError):  # `_document` says what is wrong with it
-            return length <= self.policy.max_document_bytes and _left_out(_parsed(header)) is None
+            return length <= self.policy.max_document_bytes and _left_out(_parsed(header, b"")) is None
         return False
 
     def _document(self, framed: Framed, packed: bool, texts: bool) -> _Document | str | None:
@@ -176,7 +178,7 @@ class Warc(FileReader):
             digest says.
         """
         try:
-            record = _parsed(framed.header + (framed.content or b""))
+            record = _parsed(framed.header, framed.content or b"")
         except OSError as error:
             raise DamagedRecordError(framed.start, f"cannot be read ({brief(error)})") from None
         if framed.content is None:
@@ -281,11 +283,11 @@ def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema.names)
 
 
-def _parsed(data: bytes) -> Any:
-    """A record, or the header of one, by FastWARC."""
+def _parsed(header: bytes, content: bytes) -> Any:
+    """Return a record as FastWARC reads it, which knows two names of fields in one spelling only."""
     from fastwarc.warc import WarcRecord
 
-    return WarcRecord.from_bytes(data)
+    return WarcRecord.from_bytes(_CONTENT_FIELD.sub(lambda name: name[0].title(), header) + content)
 
 
 def _left_out(record: Any) -> str | None:

@@ -99,6 +99,17 @@ def text_of(tmp_path, archive):
     return text
 
 
+@pytest.mark.parametrize("case", [bytes.lower, bytes.upper, bytes.title])
+def test_names_of_fields_in_any_case(tmp_path, case):
+    (tmp_path / "usual.warc").write_bytes((archive := Archive(packed=False).pages()).data)
+    parts = [part.partition(b"\r\n\r\n") for part in archive.parts()]
+    changed = [
+        re.sub(rb"(?m)^[\w-]+(?=: )", lambda name: case(name[0]), head) + end + rest for head, end, rest in parts
+    ]
+    (tmp_path / "changed.warc").write_bytes(b"".join(changed))
+    assert documents_of(tmp_path / "changed.warc")[0] == documents_of(tmp_path / "usual.warc")[0]
+
+
 @pytest.mark.parametrize("name", ["crawl.warc.gz", "crawl.warc"])
 def test_decides_as_of_the_same_pages_in_parquet(tmp_path, name):
     path = tmp_path / name
@@ -270,11 +281,11 @@ def test_a_reading_that_is_stopped_ends_before_the_file(tmp_path, monkeypatch):
     path.write_bytes(archive.data)
     found = warc._parsed
 
-    def waits(data):
-        parsed.append(data)
+    def waits(header, content):
+        parsed.append(header)
         if len(parsed) == 10:
             stop.wait(10)
-        return found(data)
+        return found(header, content)
 
     monkeypatch.setattr(warc, "_parsed", waits)
     work = ahead._StepQueue(iter([]), 1, lambda _: 1)
@@ -287,7 +298,7 @@ def test_a_reading_that_is_stopped_ends_before_the_file(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=read)
     thread.start()
-    while len(parsed) < 10:
+    while thread.is_alive() and len(parsed) < 10:
         time.sleep(0.01)
     work.stop()
     stop.set()
