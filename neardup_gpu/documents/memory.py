@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
 from .row_sources import RowSource, is_arrow_dataset, is_kind, row_source
+from .same_rows import SameRows
 from .skipped import Problem
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
@@ -43,7 +44,7 @@ class Memory(Reader):
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         if isinstance(source, RowSource):
             self.rewindable = source.rewindable
-        self.spent = False
+        self.spent, self._same = False, SameRows(self.name)
         # Not every length is known at once: a DuckDB relation runs a query for it.
         known = isinstance(source, (pa.Table, Partly)) or hasattr(source, "__dataframe__") or is_dataset(source)
         self.num_rows = len(self.source) if known else part.num_rows
@@ -87,8 +88,19 @@ class Memory(Reader):
     def states(self) -> list[State | None]:
         return []
 
-    def whole_batches(self) -> Iterator[pa.RecordBatch]:
-        """All columns of all rows."""
+    def whole_batches(self, read: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all columns of all rows; `read` names those that are used, if not all.
+
+        Raises
+        ------
+        InputError
+            If they cannot be read, or are not those of an earlier pass.
+        """
+        if isinstance(self.source, pa.Table) or not self.rewindable:
+            return self._all_batches()
+        return self._same.watched(self._all_batches(), read)
+
+    def _all_batches(self) -> Iterator[pa.RecordBatch]:
         stream, self.stream = self.stream, None
         if stream is None:
             stream = self._open()
@@ -103,7 +115,7 @@ class Memory(Reader):
         yield Step(partial(self._found, schema.names))
 
     def _found(self, names: list[str]) -> Iterator[ReadRows | Problem]:
-        return numbered((nested.select(batch, names) for batch in self.whole_batches()), 0)
+        return numbered((nested.select(batch, names) for batch in self.whole_batches(names)), 0)
 
     @property
     def unreadable(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Workers, Writing, dedup, open_documents
+from neardup_gpu import Recipe, Shingles, Workers, Writing, dedup, open_documents
 from neardup_gpu.errors import ArgumentTypeError, InputError
 
 NUMBER = 3000
@@ -167,3 +167,52 @@ def test_a_schema_decides_the_types() -> None:
     rows = [{"text": "a b", "score": None}] * 1100 + [{"text": "a b", "score": 2.5}]
     found = dedup(OwnReader(rows, schema), keep="score:desc", text_columns="text")
     assert found.documents["kept"].to_pylist() == [False] * 1100 + [True]
+
+
+class OtherRows:
+    """A reader of one's own whose second iteration is not as the first."""
+
+    def __init__(self, first: Any, later: Any) -> None:
+        self.first, self.later, self.times = first, later, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.times += 1
+        yield from (self.first if self.times < 2 else self.later)
+
+
+def changed(**values: Any) -> list[dict[str, Any]]:
+    return [*ROWS[:-1], ROWS[-1] | values]
+
+
+LISTS = [{"id": row, "input_ids": [row, 1, 2, 3, 4, 5, 6, 7]} for row in range(5)]
+
+
+@pytest.mark.parametrize(
+    "first, later, column",
+    [
+        (ROWS, ROWS[::-1], "text"),
+        (ROWS, changed(text="another"), "text"),
+        (ROWS, changed(id="another"), "id"),
+        (ROWS, changed(text=None), "text"),
+        (LISTS, [LISTS[1], LISTS[0], *LISTS[2:]], "input_ids"),
+    ],
+)
+def test_other_rows_at_the_second_reading_are_noticed(first: Any, later: Any, column: str, tmp_path: Path) -> None:
+    source = OtherRows(first, later)
+    recipe = Recipe(shingles=Shingles(2, tokens="ids" if first is LISTS else "words"))
+    with pytest.raises(InputError, match=rf"^input: other rows, or another order, .* \(column '{column}'\)"):
+        dedup(source, id_column="id", output=tmp_path / "out", recipe=recipe)
+    assert source.times == 2 and list(tmp_path.iterdir()) == []
+    found = dedup(OtherRows(first, first), id_column="id", output=tmp_path / "out", recipe=recipe)
+    assert found.report["counts"]["documents"] == len(first)
+
+
+def test_a_query_without_an_order_is_noticed(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.sql("create table texts as select 'd' || i as id, 'text number ' || i as text from range(5000) t(i)")
+    with pytest.raises(InputError, match="other rows, or another order"):
+        dedup(connection.sql("select * from texts order by random()"), id_column="id", output=tmp_path / "out")
+    assert dedup(
+        connection.sql("select * from texts order by id"), id_column="id", output=tmp_path / "out"
+    ).kept.num_rows
