@@ -203,6 +203,19 @@ def path(name: str, value: Any) -> str:
     return found
 
 
+def folder(name: str, value: Any) -> str:
+    """Return a text or a Path that may name a folder of our own files, as a text. Arrow takes names in UTF-8 alone."""
+    found = path(name, value)
+    try:
+        os.path.abspath(found).encode()
+    except UnicodeEncodeError:
+        said = os.fsencode(found).decode("utf-8", "backslashreplace")
+        raise ParameterError(
+            f"{name}: {said} or a folder around it has a name that is not UTF-8; name another folder", parameter=name
+        ) from None
+    return found
+
+
 def paths(name: str, value: Any) -> list[str]:
     """Return a path, or several in a list or tuple, as a list."""
     if not isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from .. import checks
 from ..errors import InputError
 from ..printable import readable_id
-from ..store.artefacts import KEPT_IDS
+from ..store.artefacts import DOCUMENTS, KEPT_IDS
 from .columns import WrittenColumns
 from .settings import AuditSettings
 from .tools import LAYOUTS, OURS, ToolLayout
@@ -47,6 +47,8 @@ class ClaimReader:
     def ids(self, source: Any, what: str) -> pa.ChunkedArray:
         """Return the ids of the documents that the files of `what`, "kept" or "removed", name."""
         written = WrittenColumns(ids_file(source), what)
+        if written.is_lines and (decided := _table_of_result(source, DOCUMENTS)) is not None:
+            written = WrittenColumns(decided, what)  # kept texts hold no ids
         if written.is_lines:
             return pa.chunked_array([written.lines()])
         name = written.need(self.id_names, "ids (name it with kept_id_column=...)")
@@ -98,11 +100,15 @@ def ids_file(source: Any) -> Any:
     documents = getattr(source, "documents", None)
     if isinstance(documents, pa.Table):
         return documents
-    if isinstance(source, (str, Path)):
-        for name in (f"{KEPT_IDS}.parquet", KEPT_IDS):
-            if Path(source, name).exists():
-                return str(Path(source, name))
-    return source
+    found = _table_of_result(source, KEPT_IDS)
+    return source if found is None else found
+
+
+def _table_of_result(source: Any, table: str) -> str | None:
+    """Return the path of a table of a result's folder; None if the source is no folder that has it."""
+    if not isinstance(source, (str, Path)):
+        return None
+    return next((str(path) for name in (f"{table}.parquet", table) if (path := Path(source, name)).exists()), None)
 
 
 def _is_first(places: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -89,7 +89,7 @@ class Engine:
         plain = {
             "device": device,
             "threads": threads,
-            "temp_dir": checks.optional(checks.path, "temp_dir", self.temp_dir),
+            "temp_dir": checks.optional(checks.folder, "temp_dir", self.temp_dir),
             "batch_bytes": checks.optional(checks.integer, "batch_bytes", self.batch_bytes, 1),
             "max_comparisons": checks.optional(checks.integer, "max_comparisons", self.max_comparisons, 1),
         }

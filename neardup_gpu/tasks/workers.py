@@ -98,7 +98,7 @@ class Workers:
     keep_work: bool = setting(False, "Leave the files in the work folder when the job is done.")
 
     def __post_init__(self) -> None:
-        checks.optional(checks.path, "work_dir", self.work_dir)
+        checks.optional(checks.folder, "work_dir", self.work_dir)
         checks.one_of("runner", self.runner, RUNNERS)
         checks.optional(checks.integer, "number", self.number, 1)
         checks.optional(checks.text, "ray_address", self.ray_address)

@@ -62,6 +62,16 @@ def test_a_column_kept_of_words_or_numbers_counts(tmp_path: Path, marks: list) -
         assert kept_by(audited(form)) == kept_by(audited(removed=form)) == 2, form
 
 
+def test_a_result_of_text_files_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for name, text in zip("abcd", TEXTS, strict=True):
+        (tmp_path / "texts" / f"{name}.txt").write_text(text)
+    nd.dedup(tmp_path / "texts", output=tmp_path / "result")
+    for tool in (None, "neardup"):
+        found = nd.audit(tmp_path / "texts", kept=tmp_path / "result", tool=tool)
+        assert (found.counts["removed"], found.counts["lost"], found.counts["missed"]) == (1, 0, 0)
+
+
 def test_a_result_of_dedup_is_judged(tmp_path: Path) -> None:
     result = nd.dedup(CORPUS, id_column="id", output=tmp_path / "rows")
     nd.dedup(CORPUS, id_column="id", output=tmp_path / "ids", writing=nd.Writing(ids_only=True))

@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from neardup_gpu import Index, Reading, Recipe, Shingles, Workers, dedup, open_documents
+from neardup_gpu import Engine, Index, Reading, Recipe, Shingles, Workers, dedup, open_documents
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents.local_names import escaped, unescaped
 from neardup_gpu.documents.source import open_described
+from neardup_gpu.errors import ParameterError
 from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import sketch
 
@@ -138,3 +139,18 @@ def test_a_link_of_such_a_name_is_no_second_file(tmp_path):
     os.symlink(tmp_path / "a.txt", os.fsencode(tmp_path) + b"/\xff.txt")
     sources = [tmp_path / "a.txt", os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")]
     assert open_documents(sources).num_rows == open_documents(tmp_path).num_rows == 1
+
+
+@pytest.mark.parametrize("command", ["dedup", "sketch", "substrings", "audit"])
+def test_folders_of_our_own_files_have_names_in_utf_8(command, tmp_path, capsys, monkeypatch):
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "text": "one two three four five six"}\n')
+    (inside := Path(os.fsdecode(os.fsencode(tmp_path) + b"/w\xe9"))).mkdir()
+    given = [command, str(tmp_path / "a.jsonl"), "--id-column", "id", "--quiet", "--output", str(tmp_path / "out")]
+    given += ["--kept", str(tmp_path / "a.jsonl")] if command == "audit" else []
+    for flag, shown in ((["--work-dir", str(inside)], rf"{tmp_path}/w\xe9"), (["--work-dir", "work"], "work")):
+        assert main([*given, *flag]) == 2
+        said = f"neardup: --work-dir: {shown} or a folder around it has a name that is not UTF-8; name another folder\n"
+        assert capsys.readouterr().err == said
+        monkeypatch.chdir(inside)
+    with pytest.raises(ParameterError, match=r"^temp_dir: work or a folder around it"):
+        Engine(temp_dir="work")
