@@ -9,8 +9,9 @@ import pytest
 from flat import flat
 from page_of import page_of
 
+import neardup_gpu as nd
 from neardup_gpu import Recipe, Shingles, Workers, Writing, cli, compare, dedup
-from neardup_gpu.results.nothing_removed import merged, sizes_of
+from neardup_gpu.results.nothing_removed import NO_DOCUMENTS, merged, sizes_of
 
 
 def words(number, start=0):
@@ -112,3 +113,12 @@ def test_sizes_are_counted_alike_in_parts():
     assert sizes_of(np.arange(128)) == [[size, 1] for size in range(128)]
     assert all(size <= 2**40 <= size * (1 + 1 / 64) for size, _ in sizes_of(np.array([2**40])))
     assert sizes_of(np.empty(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("verb", ["contaminated", "substrings", "passages"])
+def test_an_input_without_documents_is_told_of(verb, caplog):
+    found = getattr(nd, verb)(
+        {"text": []}, **({"evals": {"a": {"text": [words(20)]}}} if verb == "contaminated" else {})
+    )
+    assert found.report["counts"]["documents"] == 0
+    assert [each.getMessage() for each in caplog.records] == [NO_DOCUMENTS]

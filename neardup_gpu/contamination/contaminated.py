@@ -31,6 +31,7 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, OutputError, ParameterError
 from ..results.by_value import FILE, check_by
+from ..results.nothing_removed import warn_if_empty
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.parquet import write_tables
 from ..store.uris import is_uri, masked
@@ -164,7 +165,7 @@ def contaminated(
     if output is None and settings.action != "list":
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
     if evals is None and against is None:
-        raise ParameterError("evals: name the evaluation sets, as in evals=['benchmarks/'], or a reference set")
+        raise ParameterError("evals: none given; name files of evaluation sets, or a reference set with against=...")
     sets = [] if evals is None else opened_sets(evals)
     counted = [] if writing.by in (None, FILE) else [writing.by]
     try:
@@ -202,6 +203,7 @@ def contaminated(
                     edits = scanned.findings.edits(settings.action)
                     write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
         found = found_by(check, scanned)
+        warn_if_empty(found.report["counts"])
         found.report["evals"]["paths"] = _paths(evals)
         if against is not None:
             references = ((each.name, each.reference) for each in sets if each.reference is not None)

@@ -62,7 +62,7 @@ class ContaminationSettings:
             "tokens": tokens,
             "length": checks.integer("length", length, kind.as_much_as(LEAST), LONGEST),
             "within": checks.listed_columns("within", self.within, none=True),
-            "share": checks.fraction("share", self.share, zero=False),
+            "share": checks.fraction("share", self.share, zero=False, hint="0.5 is usual"),
             "action": checks.one_of("action", self.action, ACTIONS),
         }
         vars(self).update(plain)

@@ -53,8 +53,13 @@ def spooled(input_format: str | None) -> File:
         remove()
         folder = tempfile.mkdtemp(prefix="neardup-stdin-")
         _held[:] = [stream, folder, ""]
-        _held[2] = _written(stream, folder, input_format)
+        try:
+            _held[2] = _written(stream, folder, input_format)
+        except InputError as error:
+            _held[2] = error
     path = _held[2]
+    if isinstance(path, InputError):
+        raise path
     if not path:
         raise InputError(f"{SHOWN}: was read before, and gives its documents only once; write them to a file.")
     return File(fs.LocalFileSystem(), path, SHOWN, os.path.dirname(path), path, how="stream")
@@ -68,7 +73,8 @@ def remove() -> None:
 
 
 _held: list[Any] = []
-"""The stream that was read, its temporary folder, and the path of the file in it; "" before it is written."""
+"""The stream that was read, its temporary folder, and the path of the file in it; "" before it is written, or why it
+cannot be read."""
 
 atexit.register(remove)
 

@@ -33,6 +33,7 @@ from ..keep_rule import keep_columns
 from ..log import log
 from ..recipe import token_recipe
 from ..report import count
+from ..results.nothing_removed import warn_if_empty
 from ..settings import refuse_unused, settings_of
 from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.parquet import write_tables
@@ -173,6 +174,7 @@ def substrings(
             reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
             read = SubstringsHere(sources, columns, reader, writing, how.cut)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
+        warn_if_empty(found.report["counts"])
         give_back()
         if place is not None:
             if how.action != "list":

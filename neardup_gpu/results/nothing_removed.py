@@ -97,6 +97,12 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
     return found
 
 
+def warn_if_empty(counts: Mapping[str, int]) -> None:
+    """Warn of an input without documents, of which every result is empty."""
+    if not counts["documents"]:
+        log.warning(NO_DOCUMENTS)
+
+
 def of_units(counts: Mapping[str, int], recipe: Recipe) -> list[str]:
     """Say how few paragraphs there are, if nothing was cut and documents have about one each, and log it."""
     are_few = 0 < counts["units"] <= counts["documents"] and recipe.unit.boundaries == "paragraphs"

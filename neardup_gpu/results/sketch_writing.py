@@ -31,7 +31,7 @@ from ..store.checksums import seal
 from ..store.outputs import new_files, new_folder
 from ..store.parquet import write_table
 from ..text.token_changes import remarks_on
-from .nothing_removed import NO_DOCUMENTS
+from .nothing_removed import warn_if_empty
 from .sketch_files import NUM_SHINGLES
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ def reported(
     about : dict
         Where the job ran, and its timings.
     """
-    if not counts["documents"]:
-        log.warning(NO_DOCUMENTS)
+    warn_if_empty(counts)
     for remark in (*remarks_on(counts), *remarks_about(recipe.within, counts)):
         log.warning(remark)
     report = {**counts, **({"left_out_records": left_out} if left_out else {})}

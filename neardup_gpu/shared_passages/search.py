@@ -25,6 +25,7 @@ from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..recipe import token_recipe
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, TokenReader
 from ..report import count
+from ..results.nothing_removed import warn_if_empty
 from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.parquet import write_tables
@@ -156,6 +157,7 @@ def passages(
             reader = TokenReader.of(recipe, arguments.engine, runtime, clock)
             read = ReadHere(sources, columns_of_each, reader)
         found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
+        warn_if_empty(found.report["counts"])
         if place is not None:
             with clock.stage("write"):
                 tables = {"passages": found.passages, "documents": found.documents}

@@ -126,7 +126,7 @@ def test_workers(run: Run) -> None:
             "train.jsonl --evals evals --tokens chunks",
             "'chunks' is not one of words, letters, lines, code, ids",
         ),
-        ("train.jsonl", "--evals: name the evaluation sets"),
+        ("train.jsonl", "--evals: none given; name files of evaluation sets"),
         (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
         (
             "train.jsonl --evals evals --fields answer",

@@ -183,7 +183,7 @@ def test_against_looks_for_documents(tmp_path):
     assert (hit["eval_set"], hit["eval_id"], hit["begin"], hit["run"]) == ("against", "a.txt", 3, 18)
     assert json.loads((tmp_path / "out/kept/train.jsonl").read_text())["text"] == "so x"
     assert "by another scan" in check_again(tmp_path / "out", False)
-    with pytest.raises(ParameterError, match="evals: name the evaluation sets"):
+    with pytest.raises(ParameterError, match="evals: none given; name files of evaluation sets"):
         nd.contaminated(path)
 
 
