@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
+from ..documents.memory import is_column
 from ..errors import InputError
 from ..printable import readable_id
 from ..store.artefacts import DOCUMENTS, KEPT_IDS
@@ -46,6 +47,8 @@ class ClaimReader:
 
     def ids(self, source: Any, what: str) -> pa.ChunkedArray:
         """Return the ids of the documents that the files of `what`, "kept" or "removed", name."""
+        if is_column(source):
+            source = {self.id_names[0]: source}
         written = WrittenColumns(ids_file(source), what)
         if written.is_lines and (decided := _table_of_result(source, DOCUMENTS)) is not None:
             written = WrittenColumns(decided, what)  # kept texts hold no ids
@@ -105,7 +108,7 @@ def ids_file(source: Any) -> Any:
 
 
 def _table_of_result(source: Any, table: str) -> str | None:
-    """Return the path of a table of a result's folder; None if the source is no folder that has it."""
+    """Return the path of a table of a result's folder; None if it is not there."""
     if not isinstance(source, (str, Path)):
         return None
     return next((str(path) for name in (f"{table}.parquet", table) if (path := Path(source, name)).exists()), None)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from ..data import look_up, numpy_of
 from ..documents.writing_options import Writing
 from ..jobs.dedup import dedup
+from ..log import muted
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.result import Result
@@ -66,14 +67,15 @@ class Jobs:
             tasks["output"] = work / RESULTS / name
             tasks["writing"] = Writing(ids_only=True, overwrite=True)
         paths = [source] if isinstance(source, Path) else source
-        return dedup(
-            [str(path) for path in paths],
-            against=[str(path) for path in against] or None,
-            reading=READING,
-            recipe=self.recipe.with_(keep="first", **changes),
-            **tasks,
-            **self.options,
-        )
+        with muted("nothing was removed", "short texts"):
+            return dedup(
+                [str(path) for path in paths],
+                against=[str(path) for path in against] or None,
+                reading=READING,
+                recipe=self.recipe.with_(keep="first", **changes),
+                **tasks,
+                **self.options,
+            )
 
 
 class NearestKept(NamedTuple):

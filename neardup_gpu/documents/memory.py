@@ -244,7 +244,7 @@ def as_table(source: Any, name: str = "input") -> Any:
         return _table_of_rows(source)
     if is_arrow_dataset(source):
         return RowSource(source, _table_of_columns)
-    if _is_column(source):
+    if is_column(source):
         return _table_of_texts(source)
     if hasattr(source, "__arrow_c_stream__"):
         return source
@@ -339,7 +339,7 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
     return pa.array([utf8_of(value).decode() if isinstance(value, str) else value for value in texts])
 
 
-def _is_column(source: Any) -> bool:
+def is_column(source: Any) -> bool:
     """Whether it is an array or Series, unless of structs."""
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         return not pa.types.is_struct(source.type)

@@ -98,7 +98,7 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
 
 
 def warn_if_empty(counts: Mapping[str, int]) -> None:
-    """Warn of an input without documents, of which every result is empty."""
+    """Warn if an input holds no documents."""
     if not counts["documents"]:
         log.warning(NO_DOCUMENTS)
 

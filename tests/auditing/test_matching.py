@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -42,7 +43,7 @@ def test_every_form_of_kept_documents(tmp_path: Path) -> None:
     forms = [
         tmp_path / name for name in ("rows", "ids.parquet", "rows.csv", "ids.txt", "rows.jsonl.gz", "marked.parquet")
     ]
-    for form in [*map(str, forms), *forms, rows, {"id": ["b", "c"]}]:
+    for form in [*map(str, forms), *forms, rows, {"id": ["b", "c"]}, np.array(["b", "c"]), pa.array(["c", "b"])]:
         found = audited(form)
         assert kept_by(found) == 2 and found.lost["id"].to_pylist() == ["d"], form
     assert audited(removed=removed).lost.equals(audited(rows).lost)
@@ -60,6 +61,12 @@ def test_a_column_kept_of_words_or_numbers_counts(tmp_path: Path, marks: list) -
     (tmp_path / "marked.jsonl").write_text(lines)
     for form in (marked, *map(str, sorted(tmp_path.iterdir()))):
         assert kept_by(audited(form)) == kept_by(audited(removed=form)) == 2, form
+
+
+def test_nothing_is_told_of_the_jobs_of_an_audit(caplog: pytest.LogCaptureFixture) -> None:
+    audited({"id": ["b"]})
+    assert caplog.messages == []
+    assert nd.dedup({"text": ["one two three"]}).warnings and len(caplog.messages) == 1
 
 
 def test_a_result_of_text_files_is_judged(tmp_path: Path) -> None:
@@ -161,6 +168,7 @@ BAD = {
         {"kept": {"id": ["a"], "kept": [[1]]}},
         "kept: column 'kept' holds list<item: int64>; write true or false",
     ),
+    "a list of ids": ({"kept": ["a", "b"]}, r"kept: a list names files \(a: no such .*\); give ids as {'id': \[...\]}"),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
 
