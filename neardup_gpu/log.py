@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Iterator
 
 from .printable import printable
 
@@ -40,21 +38,6 @@ log = logging.getLogger("neardup_gpu")
 once = _Once()
 log.addFilter(_Printable())
 log.addFilter(once)
-
-
-@contextlib.contextmanager
-def muted(*beginnings: str) -> Iterator[None]:
-    """Drop each record that begins so, while jobs run whose results the user does not see."""
-
-    def says_more(record: logging.LogRecord) -> bool:
-        return not record.getMessage().startswith(beginnings)
-
-    log.addFilter(says_more)
-    try:
-        yield
-    finally:
-        log.removeFilter(says_more)
-
 
 progress_log = logging.getLogger("neardup_gpu.progress")
 """One line for each stage, and one every half minute while it runs."""

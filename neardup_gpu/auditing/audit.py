@@ -160,9 +160,9 @@ def audit(
         What the tool kept: rows, ids, or a column that says which rows were kept. A text file has an id per line.
     removed : path, list of paths, or a table, default None
         What the tool removed, in the same forms. At least one of `kept` and `removed` is needed.
-    clusters : path or table, default None
+    clusters : path, list of paths, or a table, default None
         The cluster of each document, if the tool writes it.
-    pairs : path or table, default None
+    pairs : path, list of paths, or a table, default None
         Stated reasons, if the tool writes them: pairs of ids. One document of a pair stands for the other one.
     output : path, default None
         A folder to write: lost.parquet, missed.parquet, audit.json, audit.html; clusters.parquet and reasons.parquet

@@ -44,13 +44,7 @@ class WrittenColumns:
             self._readers += [Memory(table) for table in tables.values()]
             return
         paths = checks.paths(what, source)
-        try:
-            files, kind = with_kinds(find_files(paths, None).files, paths)
-        except InputError as error:
-            if not isinstance(source, (list, tuple)):
-                raise
-            why = str(error).rstrip(".")
-            raise InputError(f"{what}: a list names files ({why}); give ids as {{'id': [...]}}") from None
+        files, kind = with_kinds(find_files(paths, None).files, paths)
         self.name = files[0].name
         if kind == "text":
             self._lines = paths

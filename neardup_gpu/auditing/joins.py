@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from ..data import look_up, numpy_of
 from ..documents.writing_options import Writing
 from ..jobs.dedup import dedup
-from ..log import muted
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.result import Result
@@ -67,15 +66,14 @@ class Jobs:
             tasks["output"] = work / RESULTS / name
             tasks["writing"] = Writing(ids_only=True, overwrite=True)
         paths = [source] if isinstance(source, Path) else source
-        with muted("nothing was removed", "short texts"):
-            return dedup(
-                [str(path) for path in paths],
-                against=[str(path) for path in against] or None,
-                reading=READING,
-                recipe=self.recipe.with_(keep="first", **changes),
-                **tasks,
-                **self.options,
-            )
+        return dedup(
+            [str(path) for path in paths],
+            against=[str(path) for path in against] or None,
+            reading=READING,
+            recipe=self.recipe.with_(keep="first", **changes),
+            **tasks,
+            **self.options,
+        )
 
 
 class NearestKept(NamedTuple):

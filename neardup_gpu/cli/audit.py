@@ -36,10 +36,12 @@ class Claimed:
     removed: Sequence[str] | None = setting(
         None, "Documents that the tool removed, in the same forms; may be repeated.", metavar="FILE"
     )
-    clusters: str | None = setting(None, "The cluster of each document, if the tool writes it.", metavar="FILE")
-    pairs: str | None = setting(
+    clusters: Sequence[str] | None = setting(
+        None, "The cluster of each document, if the tool writes it; may be repeated.", metavar="FILE"
+    )
+    pairs: Sequence[str] | None = setting(
         None,
-        "Stated reasons, if the tool writes them: pairs of ids of a removed and a kept document.",
+        "Stated reasons, if the tool writes them: pairs of ids of a removed and a kept document; may be repeated.",
         metavar="FILE",
     )
 

@@ -168,7 +168,6 @@ BAD = {
         {"kept": {"id": ["a"], "kept": [[1]]}},
         "kept: column 'kept' holds list<item: int64>; write true or false",
     ),
-    "a list of ids": ({"kept": ["a", "b"]}, r"kept: a list names files \(a: no such .*\); give ids as {'id': \[...\]}"),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
 
@@ -264,3 +263,21 @@ def test_versions_and_settings_are_beside_the_fixtures() -> None:
     told = json.loads((TOOLS / "versions.json").read_text())
     assert set(told) == {"text-dedup", "datatrove", "dolma", "curator", "duplodocus"}
     assert "text-dedup==0.4.0" in told["text-dedup"]["requirements"] and told["curator"].startswith("not run")
+
+
+def test_files_of_clusters_and_of_reasons_may_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["one two three four five six"] * 2 + ["another text with other words in it"]
+    tables = {"corpus": {"id": IDS[:3], "text": texts}, "kept": {"id": ["a", "c"]}}
+    tables |= {"c0": {"id": ["a"], "group": [1]}, "c1": {"id": ["b", "c"], "group": [1, 2]}}
+    tables |= {"p0": {"id_a": ["b"], "id_b": ["a"]}, "p1": {"id_a": ["c"], "id_b": ["a"]}}
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    paths = {name: str(tmp_path / f"{name}.parquet") for name in tables}
+    words = ["audit", paths["corpus"], "--id-column", "id", "--kept", paths["kept"], "--quiet"]
+    for flag, names in (("--clusters", ("c0", "c1")), ("--pairs", ("p0", "p1"))):
+        words += [word for name in names for word in (flag, paths[name])]
+    assert main([*words, "--output", str(tmp_path / "out")]) == 0
+    counts = json.loads((tmp_path / "out" / "audit.json").read_text())["counts"]
+    assert (counts["clusters"], counts["cluster_reasons_holding"]) == (1, 1)
+    assert (counts["reasons"], counts["reasons_holding"]) == (2, 1)
+    capsys.readouterr()
