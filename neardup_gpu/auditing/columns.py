@@ -73,16 +73,11 @@ class WrittenColumns:
         return None
 
     def is_boolean(self, name: str) -> bool:
-        """Whether all files have a column of this name that holds truth values."""
-        return (
-            bool(self._readers)
-            and self.first_of([name]) == name
-            and all(
-                pa.types.is_boolean(nested.field(reader.schema, name).type)
-                for reader in self._readers
-                if len(reader.schema)
-            )
-        )
+        """Whether all files that have rows have a column of this name that holds truth values."""
+        if self.first_of([name]) is None:
+            return False
+        kinds = [nested.field(reader.schema, name).type for reader in self._readers if len(reader.schema)]
+        return bool(kinds) and all(map(pa.types.is_boolean, kinds))
 
     def need(self, names: Sequence[str], what: str) -> str:
         """Return the first of the names that is a column.

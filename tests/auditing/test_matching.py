@@ -49,6 +49,21 @@ def test_every_form_of_kept_documents(tmp_path: Path) -> None:
     assert kept_by(audited(rows, removed=removed)) == 2
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+def test_a_file_without_rows_names_no_documents(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("id\n" if name.endswith("csv") else "")
+    corpus = pa.table({"id": [1, 2], "text": ["to be or not to be", "that is the question"]})
+    assert nd.audit(corpus, removed=tmp_path / name, id_column="id", definitions=False).counts["removed"] == 0
+    assert nd.audit(corpus, kept=tmp_path / name, id_column="id", definitions=False).counts["kept"] == 0
+
+
+def test_the_log_has_no_reasons_of_the_jobs_of_an_audit(caplog: pytest.LogCaptureFixture) -> None:
+    texts = pa.table({"id": [1, 2], "text": ["to be or not to be", "that is the question"]})
+    found = nd.audit(texts, kept=texts.slice(0, 1), id_column="id")
+    assert found.counts["lost"] == 1
+    assert "nothing was removed" not in caplog.text
+
+
 def test_a_result_of_dedup_is_judged(tmp_path: Path) -> None:
     result = nd.dedup(CORPUS, id_column="id", output=tmp_path / "rows")
     nd.dedup(CORPUS, id_column="id", output=tmp_path / "ids", writing=nd.Writing(ids_only=True))
