@@ -59,7 +59,13 @@ class ClaimReader:
         """Return the columns that say of each row whether it was kept; none if all rows of the files count."""
         place = self._layout.place
         if place is None:
-            return ["kept"] if self._settings.tool in (None, "neardup") and written.is_boolean("kept") else []
+            kinds = written.types_of("kept") if self._settings.tool in (None, "neardup") else []
+            for kind in kinds:
+                if not pa.types.is_boolean(kind):
+                    raise InputError(
+                        f"{written.name}: column 'kept' holds {kind}, not true or false; convert it, or give ids alone"
+                    )
+            return ["kept"] if kinds else []
         return [place] if written.first_of([place]) else []
 
     def clusters(self, source: Any) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:

@@ -72,12 +72,11 @@ class WrittenColumns:
                 return name
         return None
 
-    def is_boolean(self, name: str) -> bool:
-        """Whether all files that have rows have a column of this name that holds truth values."""
+    def types_of(self, name: str) -> list[pa.DataType]:
+        """Return the type of a column in each file that has rows; none if one of the files lacks it."""
         if self.first_of([name]) is None:
-            return False
-        kinds = [nested.field(reader.schema, name).type for reader in self._readers if len(reader.schema)]
-        return bool(kinds) and all(map(pa.types.is_boolean, kinds))
+            return []
+        return [nested.field(reader.schema, name).type for reader in self._readers if len(reader.schema)]
 
     def need(self, names: Sequence[str], what: str) -> str:
         """Return the first of the names that is a column.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -141,6 +142,7 @@ BAD = {
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
     "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
+    "kept by numbers": ({"kept": {"id": ["a"], "kept": [1]}}, "column .kept. holds int64, not true or false"),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
 
@@ -150,6 +152,15 @@ def test_bad_input_is_refused(case: str) -> None:
     options, message = BAD[case]
     with pytest.raises(nd.errors.NeardupError, match=message):
         nd.audit(CORPUS, id_column="id", **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [([1], "column 'by' holds list.*; by needs strings"), (b"\xff", "column 'by' holds binary that is not text")],
+)
+def test_a_column_without_text_is_refused_to_count_by(value: Any, message: str) -> None:
+    with pytest.raises(nd.errors.InputError, match=message):
+        nd.audit(CORPUS.append_column("by", pa.array([value] * 4)), kept={"id": ["a"]}, id_column="id", by="by")
 
 
 def test_a_folder_of_tables_and_texts_is_refused(tmp_path: Path) -> None:
