@@ -213,7 +213,7 @@ def audit(
         raise ParameterError("kept_id_column and by_text: texts are matched, not ids; leave one of them out")
     documents = open_documents(source, reading=chosen.reading, other_columns=[settings.by] if settings.by else [])
     if settings.by is not None:
-        documents._columns.check_values(settings.by, "by")
+        documents._check_plain(settings.by, "by")
     if not documents.rewindable:
         raise InputError("the corpus is a stream, and an audit reads it several times; pass a table or files")
     with contextlib.ExitStack() as stack:

@@ -11,7 +11,9 @@ two resemble each other at the threshold. Both are found by the exact join, so t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ import pyarrow.parquet as pq
 from ..data import look_up, numpy_of
 from ..documents.writing_options import Writing
 from ..jobs.dedup import dedup
+from ..log import log
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.result import Result
@@ -66,14 +69,29 @@ class Jobs:
             tasks["output"] = work / RESULTS / name
             tasks["writing"] = Writing(ids_only=True, overwrite=True)
         paths = [source] if isinstance(source, Path) else source
-        return dedup(
-            [str(path) for path in paths],
-            against=[str(path) for path in against] or None,
-            reading=READING,
-            recipe=self.recipe.with_(keep="first", **changes),
-            **tasks,
-            **self.options,
-        )
+        with _without_reasons():
+            return dedup(
+                [str(path) for path in paths],
+                against=[str(path) for path in against] or None,
+                reading=READING,
+                recipe=self.recipe.with_(keep="first", **changes),
+                **tasks,
+                **self.options,
+            )
+
+
+@contextlib.contextmanager
+def _without_reasons() -> Iterator[None]:
+    """Keep the reasons why a job removed nothing out of the log: they are about settings that no user gave."""
+
+    def is_shown(record: logging.LogRecord) -> bool:
+        return record.module != "nothing_removed"
+
+    log.addFilter(is_shown)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_shown)
 
 
 class NearestKept(NamedTuple):

@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count
+from ..results.by_value import as_text
 from ..stages import count_tokens
 from .claims import ClaimReader, check_type, first_few, ids_file
 from .columns import WrittenColumns
@@ -54,14 +55,14 @@ class Corpus:
         digests: list[pa.Array] = []
         for batch in documents.batches([] if by is None else [by]):
             ids.append(batch.ids)
-            values += batch.columns.values()
+            values += [as_text(column, name) for name, column in batch.columns.items()]
             if digested:
                 digests.append(digests_of(batch.text))
         if not ids:
             raise InputError("the corpus has no documents; there is nothing to audit")
         found = pa.chunked_array(ids)
         documents.check_unique(found)
-        columns = None if by is None else pa.chunked_array(values)
+        columns = None if by is None else pa.chunked_array(values, pa.large_string())
         return cls(documents, found, columns, pa.chunked_array(digests, DIGEST) if digested else None)
 
     def __len__(self) -> int:

@@ -411,11 +411,8 @@ class Adding:
             part = joined([each.sketched for each in waiting])
             sizes = [len(each.ids) for each in waiting]
             places = placed_after(sizes, [each.places for each in waiting])
-            if numbered:
-                names = arrow(self._next_document + np.arange(sum(sizes)))
-            else:
-                names = pa.concat_arrays([checked_ids(each.ids, manifest) for each in waiting])
-            names = checked_ids(names, manifest)
+            ids = [arrow(self._next_document + np.arange(sum(sizes)))] if numbered else [each.ids for each in waiting]
+            names = pa.concat_arrays([checked_ids(each, manifest) for each in ids])
             kind = kind_of(names)
             in_the_way = self._in_the_way(names, kind)
         death = None
@@ -433,7 +430,6 @@ class Adding:
             self._clock.report("collide", len(names), None)
         self._end_commit()
         manifest = self._writer.manifest
-        ids = [each.ids for each in waiting]
         changes = {
             "next_sequence": units.stop,
             "next_document": None if places is None else self._next_document + len(names),
@@ -450,7 +446,7 @@ class Adding:
         self._segments = [*segments, new]
         replaced = 0 if death is None else death.documents
         self._commits.begin(
-            partial(self._write, new, death, changes), partial(self._note_written, names, found, places, replaced)
+            partial(self._write, new, death, changes), partial(self._note_written, len(names), found, replaced)
         )
 
     def _write(self, new: Segment, death: Death | None, changes: dict[str, Any]) -> None:
@@ -467,13 +463,13 @@ class Adding:
             self._merges.turn()
         self._segments = self._writer.segments
 
-    def _note_written(self, names: pa.Array, found: Decided, places: Places | None, replaced: int) -> None:
-        """Count the documents of a commit that was made, and keep what was decided of them."""
-        self._clock.report("write", len(names), None)
+    def _note_written(self, number: int, found: Decided, replaced: int) -> None:
+        """Count the documents of a commit that was made."""
+        self._clock.report("write", number, None)
         decides = self._opened.recipe.ignore_common is None
         kept = found.kept if decides else np.ones(len(found.kept), bool)
         self.counts = self.counts._replace(
-            documents=self.counts.documents + len(names),
+            documents=self.counts.documents + number,
             kept=self.counts.kept + int(kept.sum()),
             removed=self.counts.removed + int((~kept).sum()),
             replaced=self.counts.replaced + replaced,

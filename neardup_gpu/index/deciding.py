@@ -20,21 +20,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged, look_up
+from ..data import Ragged, look_up, one_array
 from ..documents.units import NO_PLACES, Places, joined_places
 from ..engine.processors import own_threads
 from ..keep_rule import keep_columns
 from ..methods.finding.contract import SketchedEntries
 from ..results.result import Result
+from ..results.saving import write_decisions
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
+from ..stages.conditions import group_words
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
 from ..stages.joining import SpooledRows
 from ..stages.partners import JoinedRows, partners_of, selected
 from ..stages.priority import units_by_priority
 from ..stages.verification import Verified, in_host_memory
-from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
+from ..store.artefacts import write_report
 from ..store.outputs import new_folder
-from ..store.parquet import write_table
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened
@@ -132,12 +133,7 @@ def decide(
         place = folder or Path(tempfile.gettempdir())
         result = decided(manifest, snapshot, recipe, clock, runtime, place, counts)
         if folder is not None:
-            write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
-            write_table(result.pairs, folder / f"{PAIRS}.parquet")
-            if result.frequencies is not None:
-                result.frequencies.write(folder / "frequencies.parquet")
-            if result.units is not None:
-                write_table(result.units, folder / f"{UNITS}.parquet", ASCENDING)
+            write_decisions(folder, result)
             write_report(folder, {**result.report, "seconds": clock.elapsed})
     return result
 
@@ -214,6 +210,9 @@ def decided(
         tables = tables_of(facts, recipe, {}, against=None, counts=counts)
     frequencies = None if common is None else common.frequencies
     left_out = {} if frequencies is None else {"common_shingles": len(frequencies), "only_common": len(alone)}
+    if recipe.within:
+        values = [one_array(of_live(snapshot, name, types[name])) for name in recipe.within]
+        left_out["without_value"] = group_words(values, 0, 0)[1]
     report = _report(facts, tools, limits, clock, left_out)
     return Result(
         tables.documents, tables.pairs, report, recipe, frequencies=frequencies, units=tables.units, facts=facts

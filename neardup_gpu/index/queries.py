@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -150,19 +150,25 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
         manifest, snapshot = opened.snapshot(runtime)
         recipe, tables, notes = opened.recipe, list[pa.Table](), list[Note]()
         tools = EntryTools(recipe, manifest.keeps, runtime)
-        for name in recipe.within:
-            documents._check_plain(name, "within")
-        for units in units_in(documents, recipe, recipe.within, AT_ONCE):
-            words = None
-            if recipe.within:
-                words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)
-            found, of_batch = answer(manifest, snapshot, Queries.of(units, words), tools)
+        for queries in queries_in(documents, recipe):
+            found, of_batch = answer(manifest, snapshot, queries, tools)
             tables.append(found)
             notes += of_batch
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
         together = pa.concat_tables(tables, promote_options="permissive")
         return _answer_of(with_columns(together, manifest, snapshot, columns), notes, manifest)
+
+
+def queries_in(documents: Documents, recipe: Recipe) -> Iterator[Queries]:
+    """Yield the texts of documents, or their parts, some at a time."""
+    for name in recipe.within:
+        documents._check_plain(name, "within")
+    for units in units_in(documents, recipe, recipe.within, AT_ONCE):
+        words = None
+        if recipe.within:
+            words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)
+        yield Queries.of(units, words)
 
 
 def _answer_of(found: pa.Table, notes: list[Note], manifest: Manifest) -> pa.Table:

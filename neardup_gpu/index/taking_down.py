@@ -20,13 +20,12 @@ from ..documents import open_described
 from ..engine.settings import Engine
 from ..errors import DamagedError, InputError, ParameterError
 from ..report import count
-from ..stages.conditions import group_words
 from ..store.artefacts import MOST_REPORT, TAKE_DOWN, report_is_as_written, with_checksum
 from ..store.checksums import changed
 from ..store.folder import Folder
 from .containment import RECALL, ContainmentQuery, containing_documents
 from .opened import Opened
-from .queries import AT_ONCE, Queries, QueryLimits, as_json, near_documents
+from .queries import QueryLimits, as_json, near_documents, queries_in
 from .removing import Removed, take_away
 from .sketches import EntryTools
 from .writer import checked_ids, ids_there, kind_of
@@ -126,18 +125,13 @@ def _search(
     manifest, snapshot = opened.snapshot(runtime)
     recipe, texts, tables = opened.recipe, list[dict[str, Any]](), list[pa.Table]()
     tools = EntryTools(recipe, manifest.keeps, runtime)
-    for batch in documents.batches(recipe.within, max_bytes=AT_ONCE):
-        words = None
-        if recipe.within:
-            words, _ = group_words([*batch.columns.values()], 1, batch.first_row)
-        given = manifest, snapshot, Queries(batch.ids, batch.text, {}, words), tools
+    for queries in queries_in(documents, recipe):
+        given = manifest, snapshot, queries, tools
         tables.append(near_documents(*given, limits=limits)[0])
         if by_content is not None:
             tables.append(containing_documents(*given, limits=by_content)[0])
-        offsets, values = batch.text.offsets, batch.text.values
-        for row, id in enumerate(batch.ids.to_pylist()):
-            data = values[offsets[row] : offsets[row + 1]].tobytes()
-            texts.append({"id": as_json(id), "sha256": hashlib.sha256(data).hexdigest()})
+        for row, id in enumerate(queries.ids.to_pylist()):
+            texts.append({"id": as_json(id), "sha256": hashlib.sha256(queries.text[row].tobytes()).hexdigest()})
     if not tables:
         raise InputError("the input holds no texts; there is nothing to take down")
     return texts, pa.concat_tables(tables, promote_options="permissive")

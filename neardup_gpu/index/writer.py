@@ -528,26 +528,20 @@ def table_of(
     `ids` has the id of the document of each unit, and `places` where each unit is in it, unless it is the document.
     """
     names, of_keeper = snapshot.names_of(found.keeper, ids.type)
+    kept = arrow(found.kept)
+    others = pc.if_else(kept, pa.nulls(len(names), names.type), names)
+    resemblance = arrow(found.resemblance, found.kept | np.isnan(found.resemblance))
     if recipe.unit.divides:
-        alone = found.kept | np.isnan(found.resemblance)
         columns = {
             "id": ids,
             **{name: arrow(values) for name, values in places.items()},
-            "kept": arrow(found.kept),
-            "source_id": pc.if_else(arrow(found.kept), pa.nulls(len(names), names.type), names),
+            "kept": kept,
+            "source_id": others,
             "source_unit": arrow(of_keeper.get("unit", np.empty(0, np.int64)), found.kept),
-            "resemblance": arrow(found.resemblance, alone),
+            "resemblance": resemblance,
         }
         return pa.table(columns)
-    kept = arrow(found.kept)
-    null = pa.nulls(len(ids), ids.type)
-    columns = {
-        "id": ids,
-        "kept": kept,
-        "duplicate_of": pc.if_else(kept, null, names),
-        "resemblance": arrow(found.resemblance, found.kept | np.isnan(found.resemblance)),
-        "group": names,
-    }
+    columns = {"id": ids, "kept": kept, "duplicate_of": others, "resemblance": resemblance, "group": names}
     if recipe.method.tells_pairs:
         both = snapshot.sketches_of(np.concatenate([found.entry, found.keeper]))
         number = np.arange(len(ids))

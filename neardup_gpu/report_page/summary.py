@@ -165,6 +165,6 @@ def picture(counts: dict[str, Any], losses: dict[str, Any] | None) -> str:
     rows = [] if losses is None else [(row["name"], row["documents"], row["removed"]) for row in losses["rows"]]
     listed = rows[:SOURCES]
     others = counts["documents"] - sum(row[1] for row in listed), counts["removed"] - sum(row[2] for row in listed)
-    if others[0]:
+    if others[0] or not listed:
         listed.append(("all others" if listed else "all documents", *others))
     return charts.kept_and_removed(listed)

@@ -120,7 +120,7 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
 
 def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any], word: np.uint64) -> float:
     """Return the value of a pair of texts, computed again as `explain` does; `word` is mixed into their shingles."""
-    if kept == text:
+    if diff.are_identical(kept, text):
         return 1.0  # also without shingles
     tokens, _ = count_tokens(as_documents([kept, text], run.recipe), run.recipe, "cpu", names)
     ours = apart(shingle(tokens, run.recipe, backend="cpu"), np.repeat(word, 2))

@@ -116,6 +116,11 @@ def differences(
     return _readable(_elided(ops, max(len(kept), len(removed)) > COMPARED, notes, noun)), notes
 
 
+def are_identical(kept: str, removed: str) -> bool:
+    """Tell whether two texts count as the same one: the same characters, or no text at all, as `empty` has it."""
+    return kept == removed or not (to_readable(kept).strip() or to_readable(removed).strip())
+
+
 def _readable(words: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(op, to_readable(text)) for op, text in words]
 

@@ -339,7 +339,8 @@ def explained(
         measure = measure.with_reference
     shared, left, right = measure.sums(ours) if measure.weighted else (len(common), len(a), len(b))
     kind = found.get(KIND)
-    alike = {"identical": kept_text == text, "same_words": np.array_equal(tokens[0], tokens[1])}.get(kind, True)
+    same_words = np.array_equal(tokens[0], tokens[1])
+    alike = {"identical": diff.are_identical(kept_text, text), "same_words": same_words}.get(kind, True)
     if not alike or (told is not None and left and right and told != measure.of(shared, left, right)):
         raise _changed(documents(), name)
     told_of: dict[str, Any] = {measure.name: told}

@@ -284,7 +284,9 @@ class Result:
     @property
     def _input(self) -> Sources:
         if self.sources is None:
-            raise InputError("this result has lost its documents, which pickle does not carry; run dedup again")
+            raise InputError(
+                "this result holds no documents to read again: an index keeps none, and pickle carries none; run dedup"
+            )
         return self.sources
 
     @property

@@ -32,7 +32,7 @@ def write_result(
     `schema` has the columns of all files of kept/, if they are known.
     """
     with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
-        tables = beside.submit(_write_tables, folder, result, writing.ids_only)
+        tables = beside.submit(write_decisions, folder, result, writing.ids_only)
         if not writing.ids_only:
             write_kept(
                 result.sources.documents,
@@ -46,7 +46,8 @@ def write_result(
     result.report["seconds"] = clock.elapsed
 
 
-def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
+def write_decisions(folder: Path, result: Any, ids_only: bool = False) -> None:
+    """Write the tables of a result, its document frequencies if there are any, and kept_ids.parquet if `ids_only`."""
     write_tables(folder, {DOCUMENTS: result.documents, PAIRS: result.pairs}, result.skipped)
     if result.recipe.unit.divides:
         write_units(result._unit_parts(), folder)

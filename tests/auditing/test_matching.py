@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +78,14 @@ def test_a_result_of_text_files_is_judged(tmp_path: Path) -> None:
     for tool in (None, "neardup"):
         found = nd.audit(tmp_path / "texts", kept=tmp_path / "result", tool=tool)
         assert (found.counts["removed"], found.counts["lost"], found.counts["missed"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+def test_a_file_without_rows_names_no_documents(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("id\n" if name.endswith("csv") else "")
+    corpus = pa.table({"id": [1, 2], "text": ["to be or not to be", "that is the question"]})
+    assert nd.audit(corpus, removed=tmp_path / name, id_column="id", definitions=False).counts["removed"] == 0
+    assert nd.audit(corpus, kept=tmp_path / name, id_column="id", definitions=False).counts["kept"] == 0
 
 
 def test_a_result_of_dedup_is_judged(tmp_path: Path) -> None:
@@ -177,6 +186,15 @@ def test_bad_input_is_refused(case: str) -> None:
     options, message = BAD[case]
     with pytest.raises(nd.errors.NeardupError, match=message):
         nd.audit(CORPUS, id_column="id", **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [([1], "column 'by' holds list.*; by needs strings"), (b"\xff", "column 'by' holds binary that is not text")],
+)
+def test_a_column_without_text_is_refused_to_count_by(value: Any, message: str) -> None:
+    with pytest.raises(nd.errors.InputError, match=message):
+        nd.audit(CORPUS.append_column("by", pa.array([value] * 4)), kept={"id": ["a"]}, id_column="id", by="by")
 
 
 def test_a_folder_of_tables_and_texts_is_refused(tmp_path: Path) -> None:

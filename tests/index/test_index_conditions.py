@@ -52,6 +52,8 @@ def test_documents_of_other_values_are_never_found(name: str, tmp_path: Path) ->
         if "sets" not in keeps:  # without them, resemblance is estimated
             assert rows(decided.documents) == rows(expected.documents)
             assert rows(decided.pairs) == rows(expected.pairs)
+        assert decided.report["counts"]["without_value"] == expected.report["counts"]["without_value"] > 0
+        assert "without a value" in decided._repr_html_()
         index.compact(rebuild=True)
         again = index.query(whole, **inputs)
         assert rows(again) == rows(found)
@@ -65,6 +67,8 @@ def test_documents_of_other_values_are_never_found(name: str, tmp_path: Path) ->
             index.query({"id": [1], "text": ["a b c"]}, **inputs)
         with pytest.raises(InputError, match="no column 'site'"):
             index.add({"id": [1000], "text": ["a b c"]}, **inputs)
+        with pytest.raises(InputError, match=r"no column 'site'.*within="):
+            index.take_down({"id": [1], "text": ["a b c"]}, **inputs)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

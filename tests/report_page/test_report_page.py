@@ -208,6 +208,13 @@ def test_equal_texts_without_words_do_not_look_as_if_the_input_had_changed(tmp_p
     assert len(data(of_folder(tmp_path / "out"))["texts"]) == 2
 
 
+def test_blank_texts_that_count_as_equal_do_not_look_as_if_the_input_had_changed():
+    table = {"text": ["", "  ", "\n", None]}
+    result = dedup(table, recipe=Recipe(empty="equal"), writing=Writing(check=0))
+    assert result.explain(1).notes == ["the words are the same; only the white space between them differs"]
+    assert len(data(page_of(result))["texts"]) == 3
+
+
 def test_a_page_of_parts_says_what_share_of_the_words_is_cut(tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "one two three\\nfour"}\n{"text": "one two three\\nfive"}\n')
     nd.dedup(tmp_path / "in.jsonl", recipe=Recipe(unit="line"), output=tmp_path / "out")
@@ -268,6 +275,10 @@ def test_nothing_to_tell(tmp_path):
     assert "No document was removed." in told(page) and "There are no pairs." in told(page)
     page = page_of(dedup({"text": ["one two three"] * 2}, threshold=1.0, writing=Writing(check=0)))
     assert "All 1 listed pair have resemblance 1" in told(page)
+
+
+def test_no_documents():
+    assert "0 are kept and 0 are removed" in told(page_of(dedup({"text": []})))
 
 
 def test_lists_that_were_cut():

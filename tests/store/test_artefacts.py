@@ -139,7 +139,7 @@ def test_tables_are_written_while_the_kept_rows_are(file: Path, monkeypatch: pyt
         meet.wait()
         write(*given, **options)
 
-    for name in ("_write_tables", "write_kept"):
+    for name in ("write_decisions", "write_kept"):
         monkeypatch.setattr(saving, name, partial(at_once, getattr(saving, name)))
     dedup(file, output=file.parent / "out")
     assert pq.read_table(file.parent / "out" / "kept" / "in.parquet").equals(

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neardup_gpu.kernels._tables import sorted_tables
 
-from .contract import EntryRange, FoundEntries, StoredEntries, StoredSegment
+from .contract import EntryRange, FoundEntries
+
+if TYPE_CHECKING:
+    from ...index.segments import Segment
+    from ...index.snapshot import Snapshot
 
 SearchSegment = Callable[
-    [StoredSegment, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+    ["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
 ]
 """Searches a segment for some documents, given by their numbers. Returns the first allowed rows of each document in a
 range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
-def by_segment(snapshot: StoredEntries, reach: EntryRange, search: SearchSegment) -> FoundEntries:
+def by_segment(snapshot: Snapshot, reach: EntryRange, search: SearchSegment) -> FoundEntries:
     """Return the first candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
     first, stop, most, _ = reach
     remaining = np.full(len(first), most, np.int64)

@@ -1,15 +1,13 @@
 """The contract of finders: what a file in this folder says of how an index finds candidates by a method.
 
 A finder knows what is kept of entries in addition to what all methods keep (`index/segments.py`), and finds the
-entries that may resemble some others. It sees segments only as far as `StoredSegment` and `StoredEntries` say. What
-becomes of candidates, see `index/candidates.py`.
+entries that may resemble some others. What becomes of candidates, see `index/candidates.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +16,8 @@ from neardup_gpu.kernels import gather
 from ...data import Ragged
 
 if TYPE_CHECKING:
-    from ...engine.contract import Backend
+    from ...index.segments import Segment
+    from ...index.snapshot import Snapshot
     from ...recipe import Recipe
     from .keeps import Keeps
     from .order import Order
@@ -106,7 +105,7 @@ class EntryRange(NamedTuple):
     most: int
     allowed: list[np.ndarray] | None = None
 
-    def rows_of(self, number: int, segment: StoredSegment) -> np.ndarray:
+    def rows_of(self, number: int, segment: Segment) -> np.ndarray:
         """Return which rows of a segment count, given also by its number."""
         return segment.live_entries if self.allowed is None else self.allowed[number]
 
@@ -122,94 +121,6 @@ class FoundEntries(NamedTuple):
 
     queries: np.ndarray
     entries: np.ndarray
-
-
-class StoredSegment(Protocol):
-    """The part of `index.segments.Segment` that finders use: the entries that some consecutive documents founded.
-
-    order : Order or None
-        The order that its postings follow, if it has postings.
-    live_entries : array of uint8
-        0 for each entry that is dead.
-    """
-
-    order: Order | None
-    live_entries: np.ndarray
-
-    @property
-    def first(self) -> int:
-        """The number from which its entries begin."""
-
-    @property
-    def stop(self) -> int:
-        """The number before which its entries end."""
-
-    @property
-    def num_entries(self) -> int:
-        """The number of its entries, dead ones included."""
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return an array of the segment, verified."""
-
-    def some(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return some rows of an array; only these are verified."""
-
-    def set_sizes(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of shingles of some entries."""
-
-    def probe(
-        self,
-        name: str,
-        queries: SortedQueries,
-        r: int,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: np.ndarray,
-        allowed: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the kernel `probe` finds in the tables of a name."""
-
-    def earlier(
-        self, name: str, wanted: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `probe` would find before each of some entries of a segment in memory."""
-
-
-class StoredEntries(Protocol):
-    """The part of `index.snapshot.Snapshot` that finders use: some segments in their order, read as one.
-
-    backend : str
-        The backend of the kernels that look into tables.
-    """
-
-    backend: Backend
-
-    @property
-    def segments(self) -> Sequence[StoredSegment]:
-        """The segments."""
-
-    @property
-    def new(self) -> StoredSegment | None:
-        """The last segment, if it holds the documents that are looked up."""
-
-    @property
-    def order(self) -> Order | None:
-        """The order that all postings follow, if there are postings."""
-
-    def possible(self, name: str, queries: SortedQueries) -> list[SortedQueries]:
-        """Return, for each stored segment, the queries that its Bloom filter cannot rule out."""
-
-    def sharing(self, name: str, query: np.ndarray, r: int) -> list[int]:
-        """Return the numbers of the segments whose tables of a name have r keys of one query."""
-
-    def located(self, entries: np.ndarray) -> Iterator[tuple[StoredSegment, np.ndarray, np.ndarray]]:
-        """Yield (segment, positions among `entries`, rows in the segment) for each segment that stores some of them."""
-
-    def same_words(self, hashes: np.ndarray) -> np.ndarray:
-        """Return the live entry of each word sequence, given by its 128 bits; -1 where there is none."""
-
-    def sketches_of(self, entries: np.ndarray) -> np.ndarray:
-        """Return the stored sketches of some entries."""
 
 
 class Finder(ABC):
@@ -262,7 +173,7 @@ class Finder(ABC):
         """
         return sketches
 
-    def lengths(self, segment: StoredSegment) -> np.ndarray:
+    def lengths(self, segment: Segment) -> np.ndarray:
         """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
         return (segment["tokens"] >= self.least_words).astype(np.int64) * bool(self.tables)
 
@@ -275,12 +186,12 @@ class Finder(ABC):
         return {}
 
     @abstractmethod
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+    def first(self, snapshot: Snapshot, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first candidates of each document among the entries in its reach.
 
         A segment in memory holds the documents themselves. Each looks for entries before itself.
         """
 
-    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """Return the keys of some stored entries that `Sketch.collide` compares."""
         return np.empty((len(entries), 0), np.uint64)

@@ -21,11 +21,13 @@ from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
 from .by_segment import by_segment, found_of, sorted_table
-from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries
 from .keeps import Keeps
 from .order import Order
 
 if TYPE_CHECKING:
+    from ...index.segments import Segment
+    from ...index.snapshot import Snapshot
     from ...recipe import Recipe
 
 
@@ -90,7 +92,7 @@ class ByPrefixes(Finder):
         """Return stored entries with their prefixes for keys."""
         return sketches if order is None else self.prepared(sketches, order)[0]
 
-    def lengths(self, segment: StoredSegment) -> np.ndarray:
+    def lengths(self, segment: Segment) -> np.ndarray:
         """Return how many postings each entry of a segment should have: those of its long prefix."""
         sizes = segment.set_sizes(np.arange(segment.num_entries))
         return np.minimum(prefix_lengths_of(sizes, self.threshold)[1], sizes)
@@ -104,13 +106,13 @@ class ByPrefixes(Finder):
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+    def first(self, snapshot: Snapshot, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that share a shingle of prefixes with each document."""
         run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
 
-        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if segment.order is None:  # of entries without shingles
                 return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
             asking = mine if len(some) == len(reach.first) else mine[some]
@@ -125,7 +127,7 @@ class ByEquality(Finder):
 
     least: float | None = 1.0
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+    def first(self, snapshot: Snapshot, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the entry of equal words of each query; new entries have none."""
         first, stop, *_ = reach
         if snapshot.new is not None or not len(first):

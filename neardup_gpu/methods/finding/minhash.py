@@ -12,11 +12,12 @@ from neardup_gpu.kernels._tables import sorted_tables
 from ...data import Ragged
 from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import WITHOUT_END, EntryRange, Finder, FoundEntries, SketchedEntries, SortedQueries, StoredEntries
+from .contract import WITHOUT_END, EntryRange, Finder, FoundEntries, SketchedEntries, SortedQueries
 from .keeps import Keeps
 from .order import Order
 
 if TYPE_CHECKING:
+    from ...index.snapshot import Snapshot
     from ...recipe import Recipe
     from ..minhash import MinHash
 
@@ -70,7 +71,7 @@ class ByFeatures(Finder):
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+    def first(self, snapshot: Snapshot, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that share r features with each document."""
         assert self.method.filter is not None
         first, stop, most, _ = reach
@@ -105,7 +106,7 @@ class ByFeatures(Finder):
                 parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
         return found_of(parts)
 
-    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
         found = np.zeros((len(entries), self.method.key_columns), np.uint64)
         for segment, some, rows in snapshot.located(entries):
@@ -116,7 +117,7 @@ class ByFeatures(Finder):
         return found
 
 
-def _sorted_features(sketches: SketchedEntries, snapshot: StoredEntries) -> SortedQueries:
+def _sorted_features(sketches: SketchedEntries, snapshot: Snapshot) -> SortedQueries:
     """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:

@@ -21,11 +21,13 @@ from neardup_gpu.kernels import bucket_probe
 from ...engine.choice import kernel
 from ..table_design import SEARCH, TableDesign, choose
 from .by_segment import by_segment, sorted_table
-from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries
 from .keeps import Keeps
 from .order import Order
 
 if TYPE_CHECKING:
+    from ...index.segments import Segment
+    from ...index.snapshot import Snapshot
     from ...recipe import Recipe
     from ..simhash import SimHash
 
@@ -90,16 +92,16 @@ class ByBits(Finder):
             keys[number], found_rows[number] = sorted_table(keys[number], rows)
         return {"simhash_keys": keys, "simhash_rows": found_rows}
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+    def first(self, snapshot: Snapshot, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that are within the radius of each document."""
         run = kernel(bucket_probe, snapshot.backend)
 
-        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
             return run(*tables, sketches.keys[some], self.method.radius, *bounds)
 
         return by_segment(snapshot, reach, search)
 
-    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""
         return snapshot.sketches_of(entries)
