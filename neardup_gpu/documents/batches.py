@@ -12,6 +12,7 @@ from neardup_gpu.kernels._cached import cached_property
 
 from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow, read_only
+from .columns import is_contiguous
 from .skipped import Problem
 
 ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
@@ -55,8 +56,7 @@ def stream_of(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchRe
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:
     """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
     kinds = [batch.schema.field(name).type for name in text_columns]
-    contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    whole = len(kinds) == 1 and not html and any(check(kinds[0]) for check in contiguous)
+    whole = len(kinds) == 1 and not html and is_contiguous(kinds[0])
     step = batch.num_rows if whole else 1024
     for start in range(0, batch.num_rows, max(1, step)):
         yield batch.slice(start, step)

@@ -33,6 +33,11 @@ def is_binary(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
 
 
+def is_contiguous(kind: pa.DataType) -> bool:
+    """Return whether values of this type are strings or bytes that lie one after another."""
+    return (is_string(kind) or is_binary(kind)) and not is_view(kind)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can hold text: strings, bytes, or nothing but nulls."""
     if pa.types.is_dictionary(kind):

@@ -111,8 +111,7 @@ def integers_as_bytes(column: pa.Array) -> pa.Array:
         is_valid[owners[np.asarray(values.is_null())]] = False
         values = values.filter(arrow(is_valid[owners]))
         sizes = np.where(is_valid, sizes, 0)
-    offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum(8 * sizes, out=offsets[1:])
+    offsets = np.append(0, np.cumsum(8 * sizes))
     validity = arrow(is_valid).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values.to_numpy(zero_copy_only=False), np.int64))
     return pa.Array.from_buffers(pa.large_binary(), len(lists), [validity, pa.py_buffer(offsets), data])

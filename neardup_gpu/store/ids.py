@@ -78,8 +78,7 @@ class Ids:
             values = texts if kind == "binary" else [text.encode() for text in texts]
         except UnicodeEncodeError as error:
             raise ParameterError(f"ids: {error.object!r} is not valid Unicode; give such ids as bytes") from None
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
         return cls(kind, {"id_offsets": offsets, "id_values": np.frombuffer(b"".join(values), np.uint8)})
 
     @classmethod

@@ -35,7 +35,7 @@ from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
 from .spool import disk_full
-from .uris import brief, file_system, is_uri, masked, split_query
+from .uris import brief, file_system, is_uri, masked, of_fsspec, split_query
 
 MOST_TEXT = 1 << 28
 """Bytes of a file that is read as text, at most."""
@@ -253,9 +253,8 @@ class Place:
 
     def _forget_listings(self) -> None:
         """Let a store be listed again: file systems of fsspec may remember what they listed."""
-        handler = getattr(self._opened[0], "handler", None)
-        if isinstance(handler, fs.FSSpecHandler):
-            handler.fs.invalidate_cache()
+        if (store := of_fsspec(self._opened[0])) is not None:
+            store.invalidate_cache()
 
     def _shown(self, name: str) -> str:
         base, query = split_query(str(self)) if is_uri(self.uri) else (self.uri, "")

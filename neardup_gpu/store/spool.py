@@ -202,8 +202,7 @@ class Spool(GrowingRows):
         """
         rows = np.asarray(rows, np.int64)
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(stops - starts, out=offsets[1:])
+        offsets = np.append(0, np.cumsum(stops - starts))
         values = np.empty(offsets[-1], np.uint64)
         far = (starts[1:] - stops[:-1] > GAP) | (np.diff(starts // AT_ONCE) != 0)
         breaks = np.flatnonzero(far | (np.diff(rows) <= 0)) + 1
@@ -404,8 +403,7 @@ class DeviceSpool(GrowingRows):
             else:
                 found.append(gather.gpu(held, offsets, here)[0])
         values = found[-1] if len(found) <= 2 else xp.concatenate(found)
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
+        offsets = np.append(0, np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending]))
         if np.array_equal(order, np.arange(len(order))):
             on_device = xp.asarray(offsets)
             _launch.know(on_device, offsets)
