@@ -147,7 +147,7 @@ def test_integers_that_widen_between_blocks(tmp_path, monkeypatch):
 
 
 def test_texts_are_found_by_ids_of_int64_and_of_uint64(tmp_path):
-    rows = [json.dumps({"id": number, "text": "a" * 1000 + str(number)}) for number in (*range(2000), 2**63, 2**64 - 1)]
+    rows = [json.dumps({"id": number, "text": "a" * 9000 + str(number)}) for number in (*range(2000), 2**63, 2**64 - 1)]
     (tmp_path / "x.jsonl").write_text("\n".join(rows))
     documents = open_documents(tmp_path / "x.jsonl", id_column="id")
     assert len({batch.ids.type for batch in documents.batches()}) == 2
