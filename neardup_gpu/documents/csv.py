@@ -209,8 +209,7 @@ class Csv(InferringReader):
     def _found_delimiter(self, usual: str) -> str:
         """Return the delimiter that the first line of the file has most often, and log it."""
         with (
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as packed,
+            self.opened() as packed,
             unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             data = stream.read(SAMPLE_BYTES).removeprefix(MARK)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,10 +42,9 @@ class Ipc(FileReader):
         with self._open() as (reader, _):
             batches = reader.num_record_batches if self.is_file else 1
         number = max(1, min(batches, -(-size // most_bytes)))
-        bounds = [batches * i // number for i in range(number + 1)]
         return [
             Part(start, stop if self.is_file else None, None, size // number, None if start else 0)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
+            for start, stop in pairwise(batches * i // number for i in range(number + 1))
         ]
 
     def rows_before(self) -> int:

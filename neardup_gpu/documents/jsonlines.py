@@ -98,10 +98,9 @@ class JsonLines(InferringReader):
         if self.compression is not None or self.policy.encoding is not None or is_spread:
             return super().parts(most_bytes)
         number = max(1, -(-size // most_bytes))
-        bounds = [size * i // number for i in range(number + 1)]
         return [
             Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
+            for start, stop in itertools.pairwise(size * i // number for i in range(number + 1))
         ]
 
     def rows_before(self) -> int:
@@ -122,7 +121,7 @@ class JsonLines(InferringReader):
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[Any, Any]]:
         """The file, which knows how far it has been read, and the stream of its decompressed bytes."""
-        with self.file.system.open_input_file(self.file.path) as packed:
+        with self.opened() as packed:
             self.num_bytes = packed.size()
             if self.compression is None and (self.part.start or self.part.stop is not None):
                 lines = LineRange(packed, self.part.start, self.part.stop)
@@ -135,7 +134,7 @@ class JsonLines(InferringReader):
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
         """Yield blocks of whole lines, at least `size` bytes but for the last; note where the file broke off."""
-        with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
+        with self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
             line, row, more = 1 + self.lines_before, 0, True

@@ -15,7 +15,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
@@ -151,10 +151,9 @@ def write_rewritten(
             batch = with_moved_marks(batch, cuts) if anew else with_moved_places(batch, cuts, column, encoding)
         return with_cuts(batch, cuts, column, encoding)
 
+    @cache
     def own_schema(reader: Reader) -> pa.Schema:
-        if schema is not None:
-            return schema
-        return with_fields(reader.kept_schema(), added)
+        return with_fields(reader.kept_schema(), added) if schema is None else schema
 
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,9 +166,8 @@ def write_rewritten(
     else:
 
         def write(reader: Reader, part: EditQueue, name: str) -> None:
-            own = schema if schema is not None or kind.startswith("jsonl") else own_schema(reader)
-            of_rows = own_schema if own is None else lambda _: own
-            with closing(in_order(pieces_of(reader, part, of_rows), _size_of)) as pieces:
+            own = None if kind.startswith("jsonl") else own_schema(reader)
+            with closing(in_order(pieces_of(reader, part, own_schema), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))

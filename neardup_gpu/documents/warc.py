@@ -254,10 +254,12 @@ class Warc(FileReader):
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[Framed]]) -> None:
         path = folder / name
+        with reading(self.name):
+            source = self.file.system.open_input_file(self.file.path)
         with (
+            source,
             writing(path, folder),
             open(path, "wb") as output,
-            self.file.system.open_input_file(self.file.path) as source,
             closing(in_order(kept, lambda _: 0, 1)) as records,
         ):
             for framed in records:
@@ -265,8 +267,10 @@ class Warc(FileReader):
                     assert framed.content is not None
                     output.write(gzip.compress(framed.header + framed.content + END, mtime=0))
                 else:
-                    source.seek(framed.start)
-                    output.write(source.read(framed.stop - framed.start))
+                    with reading(self.name):
+                        source.seek(framed.start)
+                        stored = source.read(framed.stop - framed.start)
+                    output.write(stored)
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
