@@ -356,12 +356,12 @@ class Csv(InferringReader):
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
         names = self.schema.names
         values = self._values_of(names) if len(set(names)) == len(names) else {}
-        types = {name: values[name].type for name in values}
-        as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
-        as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
-        return pa.schema(
-            [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
-        )
+        numbers = {
+            name: each.type
+            for name, each in values.items()
+            if pa.types.is_integer(each.type) or (pa.types.is_floating(each.type) and each.are_exact)
+        }
+        return pa.schema([(name, numbers.get(name, pa.string())) for name in names])
 
 
 @lru_cache(maxsize=8)

@@ -34,7 +34,7 @@ from ..errors import InputError, NeardupError, OutputError, ParameterError, rais
 from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
-from .spool import disk_full
+from .spool import write_all
 from .uris import brief, file_system, is_uri, masked, of_fsspec, split_query
 
 MOST_TEXT = 1 << 28
@@ -336,16 +336,7 @@ class _NewFile(_NewObject):
         return os.fdopen(self._folder.create(self._partial), "wb", buffering=0)
 
     def _write(self, data: memoryview) -> None:
-        folder = self._folder.path_of(".")
-        if self._disk.lacks(len(data)):
-            raise disk_full(folder, len(data), parameter="work_dir")
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise disk_full(folder, len(data), os.strerror(error.errno), parameter="work_dir") from None
-            raise
+        write_all(self._file, data, self._folder.path_of("."), self._disk, parameter="work_dir")
 
     def commit(self) -> None:
         self._file.close()

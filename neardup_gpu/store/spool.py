@@ -90,6 +90,27 @@ def unwritable(folder: Path, why: str | None, parameter: str = "temp_dir") -> Ou
     return OutputError(f"{shown}: {why}; {way}", parameter=parameter, path=str(shown))
 
 
+def write_all(file: Any, data: memoryview, folder: Path, disk: Room | None, *, parameter: str = "temp_dir") -> None:
+    """Write bytes to a file without a buffer, on the disk of a folder that `disk` watches, if it is given.
+
+    Raises
+    ------
+    DiskFullError
+        If there is no room for them; `parameter` names the folder.
+    OSError
+        If they cannot be written.
+    """
+    if disk is not None and disk.lacks(len(data)):
+        raise disk_full(folder, len(data), parameter=parameter)
+    try:
+        while data:
+            data = data[file.write(data) :]
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder, len(data), os.strerror(error.errno), parameter=parameter) from None
+        raise
+
+
 def temporary_file(folder: Path) -> Any:
     """Open a file that vanishes when it is closed.
 
@@ -181,15 +202,12 @@ class Spool(GrowingRows):
     def write(self, values: np.ndarray) -> None:
         """Write the values of rows, which are noted apart."""
         view = memoryview(np.ascontiguousarray(values).data).cast("B")
-        if self._disk is not None and self._disk.lacks(len(view)):
-            raise disk_full(self.folder, len(view))
         try:
             with self._place:
-                while view:
-                    view = view[self._file.write(view) :]
+                write_all(self._file, view, self.folder, self._disk)
+        except DiskFullError:
+            raise
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
             raise unwritable(self.folder, error.strerror) from None
 
     def spill(self) -> None:
