@@ -90,7 +90,7 @@ def without_markup(texts: list[bytes]) -> list[bytes]:
     return [next(found) if isinstance(text, Markup) else text for text in texts]
 
 
-def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> HtmlPage:
+def read_page(markup: bytes | str, tree: bool = False) -> HtmlPage:
     """Return the text of a page that a reader sees, with its title; no scripts, styles, comments or tags.
 
     Parameters
@@ -100,8 +100,6 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
         becomes U+FFFD.
     tree : bool
         Take the text from a parser's tree.
-    fallback : str, default None
-        The encoding of bytes that name none and are not valid UTF-8.
 
     Returns
     -------
@@ -115,13 +113,16 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     Linear time: a page that would take a parser longer (see `is_tame`) is not parsed. Its words are the same
     unless its markup is so broken that a parser would move or drop text.
     """
-    if tree:
-        from neardup_gpu.kernels._markup import is_tame
+    page = page_as_utf8(markup)
+    text, parsed = read_tree(page) if tree else (*without_markup([Markup(page)]), True)
+    return HtmlPage(text.decode(), parsed)
 
-        page = page_as_utf8(markup, None, fallback)
-        return HtmlPage(_tree_text(page), True) if is_tame(page) else HtmlPage(_stripped(page.decode()), False)
-    (text,) = without_markup([Markup(page_as_utf8(markup, None, fallback))])
-    return HtmlPage(text.decode(), True)
+
+def read_tree(page: bytes) -> tuple[bytes, bool]:
+    """Return what a reader sees of a page in UTF-8, by a parser's tree, and whether a tree was made; see `HtmlPage`."""
+    from neardup_gpu.kernels._markup import is_tame
+
+    return (_tree_text(page).encode(), True) if is_tame(page) else (_stripped(page.decode()).encode(), False)
 
 
 def _tree_text(page: bytes) -> str:

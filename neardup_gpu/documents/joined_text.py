@@ -15,7 +15,7 @@ from .batches import ragged
 from .charsets import page_as_utf8
 from .columns import bytes_are_utf8, decoded, is_binary, plain_type
 from .encodings import decode
-from .html import read_page, visible_pages
+from .html import read_tree, visible_pages
 
 COLUMN_END = BORDER_BYTES + b"\n"
 """The bytes between two columns."""
@@ -174,9 +174,10 @@ def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -
 
     See `html.HtmlPage`. `encoding` is that of pages of bytes that name none and are not valid UTF-8.
     """
-    if tree:
-        return _from_trees(column, encoding)
     pages = _pages_as_utf8(column, encoding)
+    if tree:
+        read = [(None, True) if page is None else read_tree(page) for page in pages.to_pylist()]
+        return pa.array([text for text, _ in read], pa.large_binary()), sum(not parsed for _, parsed in read)
     validity = None if pages.null_count == 0 else pages.is_valid()
     given = ragged(pages.fill_null(b"") if pages.null_count else pages)
     text, offsets = visible_pages(given.values, given.offsets)
@@ -199,17 +200,3 @@ def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
         return pages
     texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
     return pa.array(texts, pa.large_binary())
-
-
-def _from_trees(column: pa.Array, encoding: str | None) -> tuple[pa.Array, int]:
-    declared = _is_declared(column)
-    texts: list[bytes | None] = []
-    num_stripped = 0
-    for page in decoded(column, pa.large_binary()).to_pylist():
-        if page is None:
-            texts.append(None)
-            continue
-        read = read_page(page if declared else page.decode("utf-8", "replace"), True, encoding)
-        num_stripped += not read.parsed
-        texts.append(read.text.encode("utf-8"))
-    return pa.array(texts, pa.large_binary()), num_stripped

@@ -19,7 +19,7 @@ from .columns import bytes_are_utf8, is_binary
 from .contract import WHOLE, Part, Reader, runs
 from .edits import Items
 from .files import File, Seen, State, relative_names
-from .html import Markup, read_page, without_markup
+from .html import Markup, read_tree, without_markup
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .reading import reading
@@ -136,11 +136,12 @@ class TextFiles(Reader):
         if self.policy.holds == "bytes":
             return data
         if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
+            page = page_as_utf8(data, None, self.policy.encoding)
             if not self.policy.tree:
-                return Markup(page_as_utf8(data, None, self.policy.encoding))
-            page = read_page(data, True, self.policy.encoding)
-            self._stripped[row] = not page.parsed
-            return page.text.encode("utf-8", "replace")
+                return Markup(page)
+            text, parsed = read_tree(page)
+            self._stripped[row] = not parsed
+            return text
         return file_as_utf8(data, self.policy.encoding)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> ReadRows:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged, arrow, read_only, runs_of
+from ..data import Ragged, arrow, ranges, read_only, runs_of
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..keep_rule import compares_lengths
@@ -220,9 +220,7 @@ def _texts(values: np.ndarray, spans: Spans) -> Ragged:
     if (spans.begin[1:] >= spans.end[:-1]).all():
         return spans_of(values, spans.begin, spans.end)
     sizes = spans.end - spans.begin
-    offsets = np.append(0, np.cumsum(sizes))
-    values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
-    return Ragged._trusted(read_only(values), read_only(offsets))
+    return Ragged._trusted(read_only(values[ranges(spans.begin, sizes)]), read_only(np.append(0, np.cumsum(sizes))))
 
 
 def joined_places(places: list[Places], unit: Unit) -> Places | None:
