@@ -11,7 +11,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cached import cached_property
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow, read_only
+from ..data import Ragged, arrow, arrow_bytes, read_only
 from .columns import is_contiguous
 from .skipped import Problem
 
@@ -181,8 +181,7 @@ def ragged(text: pa.Array) -> Ragged:
 
 def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
     """Return some rows of text, from byte 0 on."""
-    buffers = [None, pa.py_buffer(text.offsets), pa.py_buffer(text.values)]
-    return ragged(pa.Array.from_buffers(pa.large_binary(), len(text), buffers).take(arrow(rows)))
+    return ragged(arrow_bytes(text.values, text.offsets).take(arrow(rows)))
 
 
 def spans_of(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> Ragged:

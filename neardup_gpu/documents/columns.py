@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..data import arrow_bytes
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
 from .nested import is_list, likeliest
@@ -124,8 +125,7 @@ def uuids(column: pa.FixedSizeBinaryArray) -> pa.Array:
     digits = np.frombuffer(b"".join(values.to_pylist()).hex().encode(), np.uint8).reshape(-1, 32)
     texts = np.full((len(column), 36), ord("-"), np.uint8)
     texts[:, np.setdiff1d(np.arange(36), (8, 13, 18, 23))] = digits
-    buffers = [None, pa.py_buffer(np.arange(len(column) + 1) * 36), pa.py_buffer(texts)]
-    strings = pa.Array.from_buffers(pa.large_string(), len(column), buffers)
+    strings = arrow_bytes(texts, np.arange(len(column) + 1) * 36, pa.large_string())
     return pc.if_else(column.is_valid(), strings, pa.scalar(None, pa.large_string()))
 
 

@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ..data import arrow_bytes
 from ..errors import InputError
 from ..log import log
 from ..records import dataclass
@@ -38,7 +39,7 @@ from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, size_of
-from .columns import is_utf8
+from .columns import bytes_are_utf8
 from .compared import Values, without_markers
 from .contract import WHOLE, InferringReader, Part
 from .files import FOREIGN, POINTER, File
@@ -425,8 +426,7 @@ def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
 
 
 def _is_utf8(data: bytes) -> bool:
-    offsets = pa.array([0, len(data)], pa.int64()).buffers()[1]
-    return is_utf8(pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)]))
+    return bytes_are_utf8(arrow_bytes(data, np.array([0, len(data)])))
 
 
 _HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128

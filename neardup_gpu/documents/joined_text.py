@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import arrow
+from ..data import arrow, arrow_bytes
 from ..text.raw_text import BORDER_BYTES
 from .batches import ragged
 from .charsets import page_as_utf8
@@ -180,9 +180,7 @@ def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -
         return pa.array([text for text, _ in read], pa.large_binary()), sum(not parsed for _, parsed in read)
     validity = None if pages.null_count == 0 else pages.is_valid()
     given = ragged(pages.fill_null(b"") if pages.null_count else pages)
-    text, offsets = visible_pages(given.values, given.offsets)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    texts = pa.Array.from_buffers(pa.large_binary(), len(pages), buffers)
+    texts = arrow_bytes(*visible_pages(given.values, given.offsets))
     return (texts if validity is None else pc.if_else(validity, texts, pa.scalar(None, pa.large_binary()))), 0
 
 

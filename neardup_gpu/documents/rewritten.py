@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow, numpy_of, rows_of
+from ..data import Ragged, arrow, arrow_bytes, numpy_of, rows_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
@@ -374,8 +374,7 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     begins = np.minimum(np.maximum(starts + cuts.begins, np.append(0, ends[:-1])), ends)
     offsets = offsets - np.append(0, np.cumsum(ends - begins))[cuts.offsets]
     kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(_outside(values, begins, ends))]
-    edited = pa.Array.from_buffers(kind, len(texts), buffers)
+    edited = arrow_bytes(_outside(values, begins, ends), offsets, kind)
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
     return batch.set_column(place, pa.field(column, kind), edited)

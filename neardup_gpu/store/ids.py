@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import arrow, numpy_of
+from ..data import arrow, arrow_bytes, numpy_of
 from ..errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
@@ -154,8 +154,7 @@ class Ids:
         if self.kind == "integer":
             return arrow(self.arrays["ids"][rows])
         self._bounds(rows)  # Arrow reads these rows alone, and checks none of their bounds
-        buffers = [None, *(pa.py_buffer(self.arrays[name]) for name in ("id_offsets", "id_values"))]
-        kept = pa.Array.from_buffers(pa.large_binary(), len(self), buffers).take(arrow(rows))
+        kept = arrow_bytes(self.arrays["id_values"], self.arrays["id_offsets"]).take(arrow(rows))
         try:
             return kept if self.kind == "binary" else kept.cast(pa.large_string())
         except pa.ArrowInvalid:
