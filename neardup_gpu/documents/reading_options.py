@@ -295,7 +295,7 @@ def _delimiter(name: str, value: Any) -> str:
     """Return the character that divides the fields of CSV, or "auto"."""
     given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
     found = {"tab": "\t", "\\t": "\t"}.get(given, given)
-    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
+    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n\0'):
         raise ParameterError(
             f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
         )
