@@ -37,6 +37,7 @@ from .columns import (
     is_binary,
     is_integers,
     is_string,
+    is_utf8,
     is_view,
     nulls_as_strings,
     plain_type,
@@ -191,7 +192,10 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
 
 def united_of(readers: list[Reader], name: str) -> pa.Schema:
     """The columns of some readers; `name` is the source, for messages."""
-    schema = united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+    schemas = [reader.kept_schema() for reader in readers]
+    for reader, own in zip(readers, schemas, strict=True):
+        _check_names(own, reader.name)
+    schema = united(schemas, name, holds_strings(readers[0]))
     for reader in readers:
         if isinstance(reader, JsonLines):
             reader.refuse_rounded(schema)
@@ -442,35 +446,31 @@ def _size_of(piece: Piece) -> int:
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str, name: str) -> pa.RecordBatch:
     """The batch with the columns of a schema; what it lacks is null."""
-    arrays = []
+    arrays, lines, stored = [], kind.startswith("jsonl"), _stored(schema, kind)
     if kind == "parquet":
         batch = parquet_columns(batch, parquet_schema(batch.schema))
-    for field in _stored(schema, kind):
-        column = batch.schema.get_field_index(field.name)
-        if column < 0:
-            arrays.append(pa.nulls(batch.num_rows, field.type))
-        elif batch.column(column).type == field.type:
-            arrays.append(batch.column(column))
-        elif kind.startswith("jsonl") and is_binary(plain_type(batch.column(column).type)):
-            arrays.append(_strings_of(batch.column(column), field, name))
-        else:
-            arrays.append(decoded(batch.column(column), field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=_stored(schema, kind))
+    for field in stored:
+        place = batch.schema.get_field_index(field.name)
+        column = pa.nulls(batch.num_rows, field.type) if place < 0 else batch.column(place)
+        if lines and is_binary(plain_type(column.type)):
+            column = decoded(column, pa.large_binary()).view(pa.large_string())
+        if column.type != field.type:
+            column = decoded(column, field.type)
+        if lines and not is_utf8(column):
+            raise _not_for_json(column, field.name, name)
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, schema=stored)
 
 
-def _strings_of(column: pa.Array, field: pa.Field, name: str) -> pa.Array:
-    """Return bytes as strings; raise InputError for bytes that are not UTF-8, for which JSON has no form."""
-    values = decoded(column, pa.large_binary())
-    with contextlib.suppress(pa.ArrowInvalid):
-        return values.cast(field.type)
-    for value in values.to_pylist():
-        try:
-            (value or b"").decode()
-        except UnicodeDecodeError:
-            break
-    raise InputError(
-        f"{name}: column {field.name!r} holds bytes that are not UTF-8 ({shorten(repr(value), 40)}), which JSON lines "
-        "cannot hold; write Parquet with output_format='parquet'."
+def _not_for_json(column: pa.Array, column_name: str, name: str) -> InputError:
+    """Return the error for a column whose strings are not UTF-8, for which JSON has no form."""
+    row = next(row for row in range(len(column)) if not is_utf8(column.slice(row, 1)))
+    shown = ""
+    if is_string(column.type):
+        shown = f" ({shorten(repr(column.cast(pa.large_binary())[row].as_py()), 40)})"
+    return InputError(
+        f"{name}: column {column_name!r} holds bytes that are not UTF-8{shown}, which JSON lines cannot hold; write "
+        "Parquet with output_format='parquet'."
     )
 
 
@@ -489,9 +489,7 @@ def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
 
 def _check(schema: pa.Schema, kind: str, name: str) -> None:
     """Raise InputError for a column that a format cannot hold."""
-    again = next((each for each in schema.names if schema.names.count(each) > 1), None)
-    if again is not None:
-        raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
+    _check_names(schema, name)
     if kind == "parquet":
         check_parquet(schema, name)
     elif kind.startswith("jsonl"):
@@ -501,6 +499,13 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
                     f"{name}: column {field.name!r} of type {field.type} cannot be written as JSON lines; cast it or "
                     "leave it out, or write Parquet with output_format='parquet'."
                 )
+
+
+def _check_names(schema: pa.Schema, name: str) -> None:
+    """Raise InputError if several columns of the file `name` are called the same."""
+    again = next((each for each in schema.names if schema.names.count(each) > 1), None)
+    if again is not None:
+        raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
 
 
 def _is_json(kind: pa.DataType, is_nested: bool = False) -> bool:
