@@ -17,7 +17,6 @@ are looked at for that, which reads the file once more.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import itertools
@@ -92,7 +91,7 @@ class Csv(InferringReader):
         if self.delimiter == AUTO:
             self.delimiter = self._found_delimiter(usual)
         first = b""
-        with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
+        with closing(self._blocks(SAMPLE_BYTES)) as blocks:
             for block in blocks:
                 first = self.header or block.data[: block.nexts[0] if len(block.nexts) else 0]
                 if first:

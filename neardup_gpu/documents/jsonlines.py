@@ -203,7 +203,7 @@ class JsonLines(InferringReader):
 
     def _first_objects(self) -> Iterator[tuple[dict[str, Any], int]]:
         """Yield the objects of the sample: the first hundred that can be read, and the line of each."""
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+        with closing(self._readable()) as objects:
             yield from itertools.islice(objects, 100)
 
     def _readable(self) -> Iterator[tuple[dict[str, Any], int]]:
@@ -254,7 +254,7 @@ class JsonLines(InferringReader):
             self.kinds.pop(name, None)
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
-        with contextlib.closing(self._members(name, markers)) as members:  # type: ignore[type-var]
+        with closing(self._members(name, markers)) as members:
             for kind, line in members:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
@@ -280,7 +280,7 @@ class JsonLines(InferringReader):
         text = pa.list_(pa.string()) if nested.is_listed(name) else pa.string()
         if self.kinds.get(name, {}).get(text):
             return True
-        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+        with closing(self._members(name)) as members:
             return any(kind == text for kind, _ in members)
 
     def _members(self, name: str, markers: Collection[str] = ()) -> Iterator[tuple[pa.DataType, int]]:

@@ -7,7 +7,6 @@ checks UTF-8 before the token kernel does.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -747,7 +746,7 @@ class Documents:
             raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")
         wanted = sorted({checks.integer("rows", row) for row in rows})
         found: dict[int, str] = {}
-        with contextlib.closing(self.batches()) as batches:  # type: ignore[type-var]
+        with closing(self.batches()) as batches:
             for batch in batches:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
