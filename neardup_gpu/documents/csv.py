@@ -40,7 +40,7 @@ from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, size_of
 from .columns import bytes_are_utf8
 from .compared import Values, without_markers
-from .contract import WHOLE, InferringReader, Part
+from .contract import InferringReader, Part
 from .files import FOREIGN, POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
@@ -80,7 +80,7 @@ class Csv(InferringReader):
     as_strings = True
     sample = "the header"
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         suffixes = PurePosixPath(file.path.lower()).suffixes
         is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"

@@ -114,8 +114,11 @@ def read_page(markup: bytes | str, tree: bool = False) -> HtmlPage:
     unless its markup is so broken that a parser would move or drop text.
     """
     page = page_as_utf8(markup)
-    text, parsed = read_tree(page) if tree else (*without_markup([Markup(page)]), True)
-    return HtmlPage(text.decode(), parsed)
+    if tree:
+        text, parsed = read_tree(page)
+        return HtmlPage(text.decode(), parsed)
+    (text,) = without_markup([Markup(page)])
+    return HtmlPage(text.decode(), True)
 
 
 def read_tree(page: bytes) -> tuple[bytes, bool]:

@@ -20,7 +20,7 @@ from . import nested
 from .ahead import Step, closing, in_order
 from .batches import ReadRows
 from .columns import validated, with_readable_names
-from .contract import WHOLE, FileReader, Part
+from .contract import FileReader, Part
 from .files import File
 from .kept import Batches, writing
 from .reading import reading
@@ -29,7 +29,7 @@ from .skipped import Noted, Problem
 
 
 class Ipc(FileReader):
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         with self._open() as (reader, _):
             self.schema: pa.Schema = with_readable_names(reader.schema, self.name)

@@ -73,7 +73,7 @@ class JsonLines(InferringReader):
     sample = "the first 100 lines"
     row_word = "line"
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen

@@ -260,7 +260,7 @@ class Slice:
             ]
         if source.format == "text":
             ids = [file.below for file in self.files]
-            return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
+            return [TextFiles(files, source.policy, ids, self.parts[0])]
         return [reader_of(file.kind)(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
 
 

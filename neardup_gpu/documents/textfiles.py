@@ -40,15 +40,8 @@ class TextFiles(Reader):
     reads_html = True
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
-    def __init__(
-        self,
-        files: list[File],
-        html: bool | str,
-        policy: Reading = Reading(),  # noqa: B008 (immutable)
-        ids: list[str] | None = None,
-        part: Part = WHOLE,
-    ) -> None:
-        self.files, self.html, self.policy, self.part = files, html, policy, part
+    def __init__(self, files: list[File], policy: Reading, ids: list[str] | None = None, part: Part = WHOLE) -> None:
+        self.files, self.policy, self.part = files, policy, part
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_rows = len(files)
         self._stripped = bytearray(len(files))  # whether the page of a file was not parsed
@@ -135,7 +128,7 @@ class TextFiles(Reader):
             raise _too_long(file, most)
         if self.policy.holds == "bytes":
             return data
-        if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
+        if self.policy.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
             page = page_as_utf8(data, None, self.policy.encoding)
             if not self.policy.tree:
                 return Markup(page)

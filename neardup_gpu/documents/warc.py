@@ -31,7 +31,7 @@ from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
-from .contract import WHOLE, FileReader, Part
+from .contract import FileReader, Part
 from .edits import Items
 from .files import File
 from .html import without_markup
@@ -71,7 +71,7 @@ class Warc(FileReader):
     row_word = "record"
     schema = SCHEMA
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         if find_spec("fastwarc") is None:
             raise InputError(f"{file.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
         super().__init__(file, policy, part)
