@@ -158,9 +158,7 @@ class Documents:
         self.id_column = reading.id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
         if part is None:
-            self._columns = Columns(
-                *(readers, reading.skips, reading.text_columns, reading.id_column, other_columns, reading.integers)
-            )
+            self._columns = Columns(readers, reading, other_columns)
             if reading.on_duplicate_id == "suffix" and self._finds_repeats:
                 check_suffix(self._id_type, self._columns.key or "", readers[0].name)
             files = [file for reader in readers for file in reader.files]
