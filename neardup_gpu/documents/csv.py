@@ -72,7 +72,7 @@ class _CsvBlock(RowBlock):
 
     def lines_of(self, places: list[int]) -> list[int]:
         """Return the lines on which some rows of the block begin."""
-        feeds = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        feeds = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord(_ending(self.data)))
         return (self.line + np.searchsorted(feeds, self.starts[places])).tolist()
 
 
@@ -410,8 +410,14 @@ def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int,
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
         is_broken = broken[first:stop_row][full]
-        yield (block := _CsvBlock(part, starts[full], inner[full], is_broken, row, line, line + part.count(b"\n")))
-        row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
+        next_line = line + part.count(_ending(part))
+        yield _CsvBlock(part, starts[full], inner[full], is_broken, row, line, next_line)
+        row, line, start, first = row + int(np.count_nonzero(full)), next_line, stop, stop_row
+
+
+def _ending(data: bytes) -> bytes:
+    """Return the byte with which lines end: old files have carriage returns alone."""
+    return b"\n" if b"\n" in data else b"\r"
 
 
 def _without_first(block: _CsvBlock) -> _CsvBlock:

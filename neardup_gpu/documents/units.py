@@ -166,14 +166,8 @@ def _units_in(
 
 def _with_blank_lines(text: Ragged) -> Ragged:
     """Return joined columns with blank lines between columns, so that no unit is part of two."""
-    values, size = text.values.copy(), len(COLUMN_END)
-    is_end = np.ones(max(0, len(values) - size + 1), bool)
-    for i, byte in enumerate(COLUMN_END):
-        is_end &= values[i : len(values) - size + 1 + i] == byte
-    places = np.flatnonzero(is_end)
-    for i, byte in enumerate(BETWEEN_COLUMNS):
-        values[places + i] = byte
-    return Ragged._trusted(read_only(values), text.offsets)
+    values = text.values.tobytes().replace(COLUMN_END, BETWEEN_COLUMNS)  # of the same size
+    return Ragged._trusted(np.frombuffer(values, np.uint8), text.offsets)
 
 
 def divided(batch: Batch, recipe: Recipe, with_gaps: bool = False) -> Units:
