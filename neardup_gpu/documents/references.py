@@ -311,7 +311,7 @@ def in_first_type(ids: Sequence[pa.Array], kinds: Sequence[pa.DataType], named: 
     Raises
     ------
     InputError
-        If there is none; `named` says whose ids they are, and of which types.
+        If no type does; `named` has the owners of the ids, and their types.
     """
     for kind in kinds:
         with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold

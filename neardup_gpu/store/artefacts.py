@@ -176,7 +176,7 @@ def shards_of(folder: str | Path, files: Iterable[str]) -> list[Path]:
 
 
 def _regular(folder: str | Path, names: list[str]) -> list[Path]:
-    """Return the paths of files of a result, each of which `check_regular` has checked."""
+    """Return the paths of files of a result, after a check of each file; see `check_regular`."""
     for name in names:
         check_regular(folder, name)
     return [Path(folder, name) for name in names]
