@@ -143,25 +143,21 @@ def units_in(
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     `with_gaps` is that of `divided`.
     """
-    made = _units_in(documents, recipe, columns, max_bytes, at_least_one, with_gaps)
-    return ahead(made) if recipe.unit.divides and own_threads() > 1 else made
-
-
-def _units_in(
-    documents: Documents, recipe: Recipe, columns: Iterable[str], max_bytes: int, at_least_one: bool, with_gaps: bool
-) -> Iterator[Units]:
-    """Yield what `units_in` yields, in the caller's thread."""
     unit = recipe.unit
-    size, step = unit.grouped
-    batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
-    first = next(batches, None)
-    if first is None and at_least_one:
-        first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
-    while first is not None:
-        if unit.divides and len(documents.text_columns) > 1:
-            first = replace(first, text=_with_blank_lines(first.text))
-        yield divided(first, recipe, with_gaps) if unit.divides else Units(first.text, first)
+
+    def made() -> Iterator[Units]:
+        size, step = unit.grouped
+        batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
         first = next(batches, None)
+        if first is None and at_least_one:
+            first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
+        while first is not None:
+            if unit.divides and len(documents.text_columns) > 1:
+                first = replace(first, text=_with_blank_lines(first.text))
+            yield divided(first, recipe, with_gaps) if unit.divides else Units(first.text, first)
+            first = next(batches, None)
+
+    return ahead(made()) if unit.divides and own_threads() > 1 else made()
 
 
 def _with_blank_lines(text: Ragged) -> Ragged:
