@@ -48,10 +48,23 @@ class Markup(bytes):
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what a reader sees of many pages, as text and offsets, on the threads that this code may use.
 
-    `kernels.visible_text` reads the pages. The text of a page that it doubts is replaced by that of a parser's tree.
+    `kernels.visible_text` reads the pages. The text of a page that it doubts is replaced by that of a parser's
+    tree, if the page `is_tame`.
     """
     text, ends, doubtful = _read_by_kernel(pages, offsets)
-    return _with_trees(pages, offsets, text, ends, np.flatnonzero(doubtful)) if doubtful.any() else (text, ends)
+    if not doubtful.any():
+        return text, ends
+    from neardup_gpu.kernels._markup import is_tame
+
+    parts, lengths, copied = [], np.diff(ends), 0
+    for row in np.flatnonzero(doubtful).tolist():
+        page = pages[offsets[row] : offsets[row + 1]].tobytes()
+        if not is_tame(page):
+            continue
+        seen = np.frombuffer(_tree_text(page).encode(), np.uint8)
+        parts += [text[copied : ends[row]], seen]
+        lengths[row], copied = len(seen), ends[row + 1]
+    return np.concatenate([*parts, text[copied:]]), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -60,23 +73,6 @@ def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
     with on_threads(min(num_threads(), own_threads())):
         return kernel.cpu(pages, offsets)
-
-
-def _with_trees(
-    pages: np.ndarray, offsets: np.ndarray, text: np.ndarray, ends: np.ndarray, doubtful: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the text and its offsets, with the text of a parser's tree for each doubtful page that `is_tame`."""
-    from neardup_gpu.kernels._markup import is_tame
-
-    parts, lengths, copied = [], np.diff(ends), 0
-    for row in doubtful.tolist():
-        page = pages[offsets[row] : offsets[row + 1]].tobytes()
-        if not is_tame(page):
-            continue
-        seen = np.frombuffer(_tree_text(page).encode(), np.uint8)
-        parts += [text[copied : ends[row]], seen]
-        lengths[row], copied = len(seen), ends[row + 1]
-    return np.concatenate([*parts, text[copied:]]), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def without_markup(texts: list[bytes]) -> list[bytes]:

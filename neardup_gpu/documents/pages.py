@@ -567,19 +567,16 @@ class Slab:
                 yield from self.rest()
                 continue
             stop = max(stop, start + 1)
-            self._copy(run, start, stop, ends[start : stop + 1] - ends[start])
+            offsets = ends[start : stop + 1] - ends[start] + self._used
+            if not self._num_rows:
+                self._values = np.frombuffer(pa.allocate_buffer(max(self._most, int(offsets[-1]))), np.uint8)
+            copy_rows(run.data, run.begins[start:stop], offsets, self._values)
+            self._offsets.append(offsets[1:])
+            self._valid.append(np.ones(stop - start, bool) if run.valid is None else run.valid[start:stop])
+            self._used = int(offsets[-1])
+            self._num_rows += stop - start
+            self.total += stop - start
             start = stop
-
-    def _copy(self, run: _PageRows, start: int, stop: int, offsets: np.ndarray) -> None:
-        offsets += self._used
-        if not self._num_rows:
-            self._values = np.frombuffer(pa.allocate_buffer(max(self._most, int(offsets[-1]))), np.uint8)
-        copy_rows(run.data, run.begins[start:stop], offsets, self._values)
-        self._offsets.append(offsets[1:])
-        self._valid.append(np.ones(stop - start, bool) if run.valid is None else run.valid[start:stop])
-        self._used = int(offsets[-1])
-        self._num_rows += stop - start
-        self.total += stop - start
 
     def rest(self) -> Iterator[pa.Array]:
         """Yield the rows that have not been given, if there are any."""

@@ -292,32 +292,22 @@ def _pieces(
     stored = [field for field in own if field.name not in unread]
     if infers_types(reader) and new:  # the reader needs the types of replaced columns as well
         stored += [field for field in reader.kept_schema() if field.name in new]
-    return kept_rows(reader, queue, partial(_edited, reader, own, pa.schema(stored), kind, cut))
+    read = pa.schema(stored)
 
+    def edited(piece: StoredRows, edits: Edits) -> Iterator[pa.RecordBatch]:
+        """Yield the kept rows of a piece in the columns of `own`, without the spans that are cut."""
+        cuts, columns, first = edits.cuts_of_kept(), edits.columns_of_kept(), 0
+        with closing(reader.batches(piece.select(edits.keep), read)) as batches:
+            for batch in batches:
+                if cuts is not None:
+                    batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
+                for name, values in columns.items():
+                    batch = with_column(batch, name, values.slice(first, batch.num_rows))
+                first += batch.num_rows
+                with reading(reader.name, "a column cannot be converted"):
+                    yield _conformed(batch, own, kind, reader.name)
 
-def _edited(
-    reader: Reader,
-    schema: pa.Schema,
-    stored: pa.Schema,
-    kind: str,
-    cut: Callable[..., pa.RecordBatch],
-    piece: StoredRows,
-    edits: Edits,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of a piece in the columns of a schema, without the spans that are cut.
-
-    `stored` has the columns that are read.
-    """
-    cuts, columns, first = edits.cuts_of_kept(), edits.columns_of_kept(), 0
-    with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
-        for batch in batches:
-            if cuts is not None:
-                batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
-            for name, values in columns.items():
-                batch = with_column(batch, name, values.slice(first, batch.num_rows))
-            first += batch.num_rows
-            with reading(reader.name, "a column cannot be converted"):
-                yield _conformed(batch, schema, kind, reader.name)
+    return kept_rows(reader, queue, edited)
 
 
 EXTRACTED = "extracted_text"
