@@ -497,6 +497,8 @@ class Documents:
             return *joined([integers_as_bytes(batch.column(name))]), 0
         for name in self.text_columns:
             column = _without_nan(batch.column(name), name, reader)
+            if is_list(column.type) and not pa.types.is_large_list(column.type):  # its own name looks like a path
+                column = nested.follow(column, [nested.EACH])
             values = column.flatten() if is_list(column.type) else column
             if self.reads_html:  # whose readers have decoded the text
                 texts = decoded(values, pa.large_binary())
