@@ -315,8 +315,16 @@ def strings(values: list[str]) -> pa.Array:
     """A list of strings as an Arrow array, without pandas, like `arrow`."""
     encoded = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
+    return arrow_bytes(b"".join(encoded), offsets, pa.large_string())
+
+
+def arrow_bytes(values: Any, offsets: np.ndarray, kind: pa.DataType | None = None) -> pa.Array:
+    """Return values[offsets[i]:offsets[i + 1]] for each i as an Arrow array of large binary, without a copy.
+
+    `kind` is another type of this layout, such as large strings.
+    """
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.large_binary() if kind is None else kind, len(offsets) - 1, buffers)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -89,6 +89,39 @@ def test_ids_of_sets_may_be_equal_and_of_several_types() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_fit"),
+    [
+        (pa.array([1], pa.int32()), pa.array([2], pa.int64()), True),
+        (pa.array([1], pa.int64()), pa.array([2**63], pa.uint64()), True),
+        (pa.array([-1], pa.int64()), pa.array([2**63], pa.uint64()), False),
+        (pa.array(["a"]), pa.array(["b"], pa.large_string()), True),
+        (pa.array([1]), pa.array(["b"]), True),
+        (pa.array([b"a"]), pa.array(["b"]), False),
+    ],
+)
+def test_ids_of_sets_get_one_type(first: pa.Array, second: pa.Array, is_fit: bool) -> None:
+    reading, sets = Reading(id_column="id"), []
+    for name, ids, text in (("one", first, PLAYS[0]), ("two", second, NEWS[0])):
+        sets.append(Reference(source=pa.table({"id": ids, "text": [text]}), name=name, reading=reading))
+    if not is_fit:
+        with pytest.raises(InputError, match=f"ids of the reference sets are {first.type} and {second.type}; make"):
+            dedup(INPUT, id_column="id", against=sets)
+        return
+    found = dedup(INPUT, id_column="id", against=sets).removed["duplicate_of"].to_pylist()
+    assert set(found) == set(map(str, [*first.to_pylist(), *second.to_pylist()]))
+
+
+def test_ids_of_sets_are_bytes_of_any_size() -> None:
+    sets = []
+    for name, kind, text in (("one", pa.binary(), PLAYS[0]), ("two", pa.large_binary(), NEWS[0])):
+        ids = pa.array([name.encode()], kind)
+        sets.append(Reference(source=pa.table({"id": ids, "text": [text]}), name=name))
+    table = INPUT.set_column(0, "id", INPUT["id"].cast(pa.binary()))
+    found = dedup(table, id_column="id", against=sets).removed["duplicate_of"].to_pylist()
+    assert set(found) == {b"one", b"two"}
+
+
 PLAYS_TABLE = pa.table({"id": ["p", "q"], "text": PLAYS})
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from neardup_gpu.kernels._cached import cached_property
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow, read_only
+from ..data import Ragged, arrow, arrow_bytes, read_only
+from .columns import is_contiguous
 from .skipped import Problem
 
 ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
@@ -55,8 +56,7 @@ def stream_of(schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.RecordBatchRe
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:
     """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
     kinds = [batch.schema.field(name).type for name in text_columns]
-    contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    whole = len(kinds) == 1 and not html and any(check(kinds[0]) for check in contiguous)
+    whole = len(kinds) == 1 and not html and is_contiguous(kinds[0])
     step = batch.num_rows if whole else 1024
     for start in range(0, batch.num_rows, max(1, step)):
         yield batch.slice(start, step)
@@ -181,8 +181,7 @@ def ragged(text: pa.Array) -> Ragged:
 
 def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
     """Return some rows of text, from byte 0 on."""
-    buffers = [None, pa.py_buffer(text.offsets), pa.py_buffer(text.values)]
-    return ragged(pa.Array.from_buffers(pa.large_binary(), len(text), buffers).take(arrow(rows)))
+    return ragged(arrow_bytes(text.values, text.offsets).take(arrow(rows)))
 
 
 def spans_of(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> Ragged:

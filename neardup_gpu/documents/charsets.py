@@ -18,6 +18,7 @@ while they parse the page. Here, one search looks at the whole page and passes o
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -131,8 +132,10 @@ class StreamAsUtf8:
 
 
 def _as_utf8(text: bytes, encoding: str | None, fallback: str | None) -> bytes:
-    if encoding in (None, "utf-8") and (text.isascii() or _is_utf8(text)):
-        return text
+    if encoding in (None, "utf-8"):
+        with contextlib.suppress(UnicodeDecodeError):
+            text.decode()
+            return text
     return decode(text, encoding or fallback or "windows-1252").encode()
 
 
@@ -142,14 +145,6 @@ def _read_byte_order_mark(text: bytes) -> tuple[str | None, int]:
         if text.startswith(mark):
             return encoding, len(mark)
     return None, 0
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _from_transport(label: str | None) -> str | None:

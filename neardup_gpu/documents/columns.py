@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..data import arrow_bytes
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
 from .nested import is_list, likeliest
@@ -31,6 +32,11 @@ def is_string(kind: pa.DataType) -> bool:
 def is_binary(kind: pa.DataType) -> bool:
     """Return whether values of this type are bytes of any length."""
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+
+
+def is_contiguous(kind: pa.DataType) -> bool:
+    """Return whether values of this type are strings or bytes that lie one after another."""
+    return (is_string(kind) or is_binary(kind)) and not is_view(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -119,8 +125,7 @@ def uuids(column: pa.FixedSizeBinaryArray) -> pa.Array:
     digits = np.frombuffer(b"".join(values.to_pylist()).hex().encode(), np.uint8).reshape(-1, 32)
     texts = np.full((len(column), 36), ord("-"), np.uint8)
     texts[:, np.setdiff1d(np.arange(36), (8, 13, 18, 23))] = digits
-    buffers = [None, pa.py_buffer(np.arange(len(column) + 1) * 36), pa.py_buffer(texts)]
-    strings = pa.Array.from_buffers(pa.large_string(), len(column), buffers)
+    strings = arrow_bytes(texts, np.arange(len(column) + 1) * 36, pa.large_string())
     return pc.if_else(column.is_valid(), strings, pa.scalar(None, pa.large_string()))
 
 

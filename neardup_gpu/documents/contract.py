@@ -201,7 +201,7 @@ class Reader(ABC):
 class FileReader(Reader):
     """A reader of one file, or of a part of it."""
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         with reading(self.name):

@@ -17,7 +17,6 @@ are looked at for that, which reads the file once more.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import itertools
@@ -31,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ..data import arrow_bytes
 from ..errors import InputError
 from ..log import log
 from ..records import dataclass
@@ -38,9 +38,9 @@ from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows, size_of
-from .columns import is_utf8
+from .columns import bytes_are_utf8
 from .compared import Values, without_markers
-from .contract import WHOLE, InferringReader, Part
+from .contract import InferringReader, Part
 from .files import FOREIGN, POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
@@ -72,7 +72,7 @@ class _CsvBlock(RowBlock):
 
     def lines_of(self, places: list[int]) -> list[int]:
         """Return the lines on which some rows of the block begin."""
-        feeds = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        feeds = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord(_ending(self.data)))
         return (self.line + np.searchsorted(feeds, self.starts[places])).tolist()
 
 
@@ -80,7 +80,7 @@ class Csv(InferringReader):
     as_strings = True
     sample = "the header"
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         suffixes = PurePosixPath(file.path.lower()).suffixes
         is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
@@ -91,7 +91,7 @@ class Csv(InferringReader):
         if self.delimiter == AUTO:
             self.delimiter = self._found_delimiter(usual)
         first = b""
-        with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
+        with closing(self._blocks(SAMPLE_BYTES)) as blocks:
             for block in blocks:
                 first = self.header or block.data[: block.nexts[0] if len(block.nexts) else 0]
                 if first:
@@ -209,8 +209,7 @@ class Csv(InferringReader):
     def _found_delimiter(self, usual: str) -> str:
         """Return the delimiter that the first line of the file has most often, and log it."""
         with (
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as packed,
+            self.opened() as packed,
             unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
@@ -357,12 +356,12 @@ class Csv(InferringReader):
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
         names = self.schema.names
         values = self._values_of(names) if len(set(names)) == len(names) else {}
-        types = {name: values[name].type for name in values}
-        as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
-        as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
-        return pa.schema(
-            [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
-        )
+        numbers = {
+            name: each.type
+            for name, each in values.items()
+            if pa.types.is_integer(each.type) or (pa.types.is_floating(each.type) and each.are_exact)
+        }
+        return pa.schema([(name, numbers.get(name, pa.string())) for name in names])
 
 
 @lru_cache(maxsize=8)
@@ -411,8 +410,14 @@ def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int,
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
         is_broken = broken[first:stop_row][full]
-        yield (block := _CsvBlock(part, starts[full], inner[full], is_broken, row, line, line + part.count(b"\n")))
-        row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
+        next_line = line + part.count(_ending(part))
+        yield _CsvBlock(part, starts[full], inner[full], is_broken, row, line, next_line)
+        row, line, start, first = row + int(np.count_nonzero(full)), next_line, stop, stop_row
+
+
+def _ending(data: bytes) -> bytes:
+    """Return the byte with which lines end: old files have carriage returns alone."""
+    return b"\n" if b"\n" in data else b"\r"
 
 
 def _without_first(block: _CsvBlock) -> _CsvBlock:
@@ -426,8 +431,7 @@ def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
 
 
 def _is_utf8(data: bytes) -> bool:
-    offsets = pa.array([0, len(data)], pa.int64()).buffers()[1]
-    return is_utf8(pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)]))
+    return bytes_are_utf8(arrow_bytes(data, np.array([0, len(data)])))
 
 
 _HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -166,7 +167,7 @@ class EditQueue:
         """Divide the edits into consecutive parts; several threads may take from them, each from its own."""
         ends = np.cumsum(numbers).tolist()
         ends[-1] = len(self.edits)
-        parts = [EditQueue(self.edits.of(first, stop)) for first, stop in zip([0, *ends], ends, strict=False)]
+        parts = [EditQueue(self.edits.of(first, stop)) for first, stop in pairwise([0, *ends])]
         for part in parts:
             part._whole = self
         return parts

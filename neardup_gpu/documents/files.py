@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from ..errors import InputError
 from ..records import dataclass
+from ..store.uris import of_fsspec
 from .local_names import unescaped
 from .reading import reading
 
@@ -114,9 +115,8 @@ def _state(file: File) -> tuple[int | None, int | None, int | None, str | None]:
 
 def _version(file: File) -> str | None:
     """Return the version of an object in an object store of fsspec; None if the store gives none."""
-    if not isinstance(file.system, fs.PyFileSystem) or not isinstance(file.system.handler, fs.FSSpecHandler):
-        return None
-    info = file.system.handler.fs.info(file.path)
+    store = of_fsspec(file.system)
+    info = {} if store is None else store.info(file.path)
     return next((str(info[name]) for name in VERSIONS if info.get(name) is not None), None)
 
 

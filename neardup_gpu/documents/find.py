@@ -5,7 +5,6 @@ Every file is read once, however many links lead to it, and whatever a folder ho
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ..definitions import METADATA_KEY
-from ..errors import InputError, NeardupError
+from ..errors import InputError
 from ..log import log
 from ..records import dataclass
 from ..report import some
@@ -41,6 +40,7 @@ from .formats import (
 from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden
+from .reading import reading
 from .reading_options import SEVERAL
 from .standard_input import NAME as STDIN, spooled
 
@@ -156,7 +156,7 @@ def _find(
         path = escaped(Path(os.path.abspath(base)).as_posix())
         system = local_system(path)
     shown = masked(base)
-    with _naming_source(source):
+    with reading(_shortened(source), uri=source):
         kind = system.get_file_info(path).type
         unknown = format_of(path) is None and input_format is None
         if kind == fs.FileType.File and uri and unknown and is_folder(system, path):
@@ -175,13 +175,13 @@ def _find(
         known = {} if input_format is not None else formats_of(system, [path])
         return FoundFiles([File(system, path, name, folder, real, by_link, uri=uri, kind=known.get(path, ""))])
     found, root = FoundFiles(), path.rstrip("/")
-    with _naming_source(source):
+    with reading(_shortened(source), uri=source):
         is_result = _is_result(system, root)
     if is_result:
         # The documents of a result of dedup are the rows that it kept.
         glob, root, shown = glob and glob.removeprefix("kept/"), f"{root}/kept", f"{shown.rstrip('/')}/kept"
         pattern = pattern.removeprefix("kept/")
-        with _naming_source(source):
+        with reading(_shortened(source), uri=source):
             if system.get_file_info(root).type != fs.FileType.Directory:
                 raise InputError(
                     f"{_shortened(source)}: a result of dedup without its folder kept/, as ids_only makes it; name the "
@@ -194,7 +194,7 @@ def _find(
         return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
 
     inner = FoundFiles()
-    with _naming_source(source):
+    with reading(_shortened(source), uri=source):
         if is_local(system):
             entries = list(_Walk(unescaped(root) or "/", rule, inner).files.values())
         else:
@@ -304,29 +304,10 @@ def _is_about(path: str, paths: set[str]) -> bool:
     return name in DATASET_INFO or (name == "state.json" and f"{path[: -len(name)]}{DATASET_INFO[0]}" in paths)
 
 
-@contextlib.contextmanager
-def _naming_source(source: str) -> Iterator[None]:
-    """Turn what a file system raises into one line that names the source and shows none of its secrets."""
-    # A file system of fsspec may raise any exception.
-    expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
-    try:
-        yield
-    except MemoryError:
-        raise
-    except NeardupError as error:
-        error.path = error.path or _shortened(source)
-        raise
-    except FileNotFoundError:
-        raise InputError(f"{_shortened(source)}: no such file or folder.", path=_shortened(source)) from None
-    except expected as error:
-        why = brief(error, source)
-        raise InputError(f"{_shortened(source)}: cannot be read ({why}).", path=_shortened(source)) from None
-
-
 def _check_file(path: str) -> None:
     """Refuse pipes, sockets and devices before they are opened, which may wait for ever; and files of neardup itself
     that are not documents: what a killed run left, and reports."""
-    with _naming_source(path):
+    with reading(_shortened(path), uri=path):
         mode, whole = os.stat(path).st_mode, Path(os.path.abspath(path))
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"

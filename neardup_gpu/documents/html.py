@@ -48,10 +48,23 @@ class Markup(bytes):
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what a reader sees of many pages, as text and offsets, on the threads that this code may use.
 
-    `kernels.visible_text` reads the pages. The text of a page that it doubts is replaced by that of a parser's tree.
+    `kernels.visible_text` reads the pages. The text of a page that it doubts is replaced by that of a parser's
+    tree, if the page `is_tame`.
     """
     text, ends, doubtful = _read_by_kernel(pages, offsets)
-    return _with_trees(pages, offsets, text, ends, np.flatnonzero(doubtful)) if doubtful.any() else (text, ends)
+    if not doubtful.any():
+        return text, ends
+    from neardup_gpu.kernels._markup import is_tame
+
+    parts, lengths, copied = [], np.diff(ends), 0
+    for row in np.flatnonzero(doubtful).tolist():
+        page = pages[offsets[row] : offsets[row + 1]].tobytes()
+        if not is_tame(page):
+            continue
+        seen = np.frombuffer(_tree_text(page).encode(), np.uint8)
+        parts += [text[copied : ends[row]], seen]
+        lengths[row], copied = len(seen), ends[row + 1]
+    return np.concatenate([*parts, text[copied:]]), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -60,23 +73,6 @@ def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray,
 
     with on_threads(min(num_threads(), own_threads())):
         return kernel.cpu(pages, offsets)
-
-
-def _with_trees(
-    pages: np.ndarray, offsets: np.ndarray, text: np.ndarray, ends: np.ndarray, doubtful: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the text and its offsets, with the text of a parser's tree for each doubtful page that `is_tame`."""
-    from neardup_gpu.kernels._markup import is_tame
-
-    parts, lengths, copied = [], np.diff(ends), 0
-    for row in doubtful.tolist():
-        page = pages[offsets[row] : offsets[row + 1]].tobytes()
-        if not is_tame(page):
-            continue
-        seen = np.frombuffer(_tree_text(page).encode(), np.uint8)
-        parts += [text[copied : ends[row]], seen]
-        lengths[row], copied = len(seen), ends[row + 1]
-    return np.concatenate([*parts, text[copied:]]), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def without_markup(texts: list[bytes]) -> list[bytes]:
@@ -90,7 +86,7 @@ def without_markup(texts: list[bytes]) -> list[bytes]:
     return [next(found) if isinstance(text, Markup) else text for text in texts]
 
 
-def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> HtmlPage:
+def read_page(markup: bytes | str, tree: bool = False) -> HtmlPage:
     """Return the text of a page that a reader sees, with its title; no scripts, styles, comments or tags.
 
     Parameters
@@ -100,8 +96,6 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
         becomes U+FFFD.
     tree : bool
         Take the text from a parser's tree.
-    fallback : str, default None
-        The encoding of bytes that name none and are not valid UTF-8.
 
     Returns
     -------
@@ -115,13 +109,19 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     Linear time: a page that would take a parser longer (see `is_tame`) is not parsed. Its words are the same
     unless its markup is so broken that a parser would move or drop text.
     """
+    page = page_as_utf8(markup)
     if tree:
-        from neardup_gpu.kernels._markup import is_tame
-
-        page = page_as_utf8(markup, None, fallback)
-        return HtmlPage(_tree_text(page), True) if is_tame(page) else HtmlPage(_stripped(page.decode()), False)
-    (text,) = without_markup([Markup(page_as_utf8(markup, None, fallback))])
+        text, parsed = read_tree(page)
+        return HtmlPage(text.decode(), parsed)
+    (text,) = without_markup([Markup(page)])
     return HtmlPage(text.decode(), True)
+
+
+def read_tree(page: bytes) -> tuple[bytes, bool]:
+    """Return what a reader sees of a page in UTF-8, by a parser's tree, and whether a tree was made; see `HtmlPage`."""
+    from neardup_gpu.kernels._markup import is_tame
+
+    return (_tree_text(page).encode(), True) if is_tame(page) else (_stripped(page.decode()).encode(), False)
 
 
 def _tree_text(page: bytes) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .ahead import check_stopped
 from .charsets import page_as_utf8, text_as_utf8
-from .html import Markup, read_page
+from .html import Markup, read_tree
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 CODE_TYPES = ("text/css", "text/javascript", "text/ecmascript", "text/xml", "text/vbscript", "text/x-javascript")
@@ -65,10 +65,7 @@ def text_of(
     if kind not in HTML_TYPES:
         return text_as_utf8(payload, charset, fallback), True
     page = page_as_utf8(payload, charset, fallback)
-    if not tree:
-        return Markup(page), True
-    read = read_page(page.decode(), tree=True)
-    return read.text.encode("utf-8", "replace"), read.parsed
+    return read_tree(page) if tree else (Markup(page), True)
 
 
 def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:

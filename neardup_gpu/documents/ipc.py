@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,7 +20,7 @@ from . import nested
 from .ahead import Step, closing, in_order
 from .batches import ReadRows
 from .columns import validated, with_readable_names
-from .contract import WHOLE, FileReader, Part
+from .contract import FileReader, Part
 from .files import File
 from .kept import Batches, writing
 from .reading import reading
@@ -28,7 +29,7 @@ from .skipped import Noted, Problem
 
 
 class Ipc(FileReader):
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         with self._open() as (reader, _):
             self.schema: pa.Schema = with_readable_names(reader.schema, self.name)
@@ -41,10 +42,9 @@ class Ipc(FileReader):
         with self._open() as (reader, _):
             batches = reader.num_record_batches if self.is_file else 1
         number = max(1, min(batches, -(-size // most_bytes)))
-        bounds = [batches * i // number for i in range(number + 1)]
         return [
             Part(start, stop if self.is_file else None, None, size // number, None if start else 0)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
+            for start, stop in pairwise(batches * i // number for i in range(number + 1))
         ]
 
     def rows_before(self) -> int:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import arrow
+from ..data import arrow, arrow_bytes
 from ..text.raw_text import BORDER_BYTES
 from .batches import ragged
 from .charsets import page_as_utf8
 from .columns import bytes_are_utf8, decoded, is_binary, plain_type
 from .encodings import decode
-from .html import read_page, visible_pages
+from .html import read_tree, visible_pages
 
 COLUMN_END = BORDER_BYTES + b"\n"
 """The bytes between two columns."""
@@ -111,8 +111,7 @@ def integers_as_bytes(column: pa.Array) -> pa.Array:
         is_valid[owners[np.asarray(values.is_null())]] = False
         values = values.filter(arrow(is_valid[owners]))
         sizes = np.where(is_valid, sizes, 0)
-    offsets = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum(8 * sizes, out=offsets[1:])
+    offsets = np.append(0, np.cumsum(8 * sizes))
     validity = arrow(is_valid).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values.to_numpy(zero_copy_only=False), np.int64))
     return pa.Array.from_buffers(pa.large_binary(), len(lists), [validity, pa.py_buffer(offsets), data])
@@ -175,14 +174,13 @@ def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -
 
     See `html.HtmlPage`. `encoding` is that of pages of bytes that name none and are not valid UTF-8.
     """
-    if tree:
-        return _from_trees(column, encoding)
     pages = _pages_as_utf8(column, encoding)
+    if tree:
+        read = [(None, True) if page is None else read_tree(page) for page in pages.to_pylist()]
+        return pa.array([text for text, _ in read], pa.large_binary()), sum(not parsed for _, parsed in read)
     validity = None if pages.null_count == 0 else pages.is_valid()
     given = ragged(pages.fill_null(b"") if pages.null_count else pages)
-    text, offsets = visible_pages(given.values, given.offsets)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    texts = pa.Array.from_buffers(pa.large_binary(), len(pages), buffers)
+    texts = arrow_bytes(*visible_pages(given.values, given.offsets))
     return (texts if validity is None else pc.if_else(validity, texts, pa.scalar(None, pa.large_binary()))), 0
 
 
@@ -200,17 +198,3 @@ def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
         return pages
     texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
     return pa.array(texts, pa.large_binary())
-
-
-def _from_trees(column: pa.Array, encoding: str | None) -> tuple[pa.Array, int]:
-    declared = _is_declared(column)
-    texts: list[bytes | None] = []
-    num_stripped = 0
-    for page in decoded(column, pa.large_binary()).to_pylist():
-        if page is None:
-            texts.append(None)
-            continue
-        read = read_page(page if declared else page.decode("utf-8", "replace"), True, encoding)
-        num_stripped += not read.parsed
-        texts.append(read.text.encode("utf-8"))
-    return pa.array(texts, pa.large_binary()), num_stripped

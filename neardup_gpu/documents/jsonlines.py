@@ -73,7 +73,7 @@ class JsonLines(InferringReader):
     sample = "the first 100 lines"
     row_word = "line"
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
@@ -98,10 +98,9 @@ class JsonLines(InferringReader):
         if self.compression is not None or self.policy.encoding is not None or is_spread:
             return super().parts(most_bytes)
         number = max(1, -(-size // most_bytes))
-        bounds = [size * i // number for i in range(number + 1)]
         return [
             Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
+            for start, stop in itertools.pairwise(size * i // number for i in range(number + 1))
         ]
 
     def rows_before(self) -> int:
@@ -122,7 +121,7 @@ class JsonLines(InferringReader):
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[Any, Any]]:
         """The file, which knows how far it has been read, and the stream of its decompressed bytes."""
-        with self.file.system.open_input_file(self.file.path) as packed:
+        with self.opened() as packed:
             self.num_bytes = packed.size()
             if self.compression is None and (self.part.start or self.part.stop is not None):
                 lines = LineRange(packed, self.part.start, self.part.stop)
@@ -135,7 +134,7 @@ class JsonLines(InferringReader):
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
         """Yield blocks of whole lines, at least `size` bytes but for the last; note where the file broke off."""
-        with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
+        with self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
             line, row, more = 1 + self.lines_before, 0, True
@@ -204,7 +203,7 @@ class JsonLines(InferringReader):
 
     def _first_objects(self) -> Iterator[tuple[dict[str, Any], int]]:
         """Yield the objects of the sample: the first hundred that can be read, and the line of each."""
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+        with closing(self._readable()) as objects:
             yield from itertools.islice(objects, 100)
 
     def _readable(self) -> Iterator[tuple[dict[str, Any], int]]:
@@ -255,7 +254,7 @@ class JsonLines(InferringReader):
             self.kinds.pop(name, None)
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
-        with contextlib.closing(self._members(name, markers)) as members:  # type: ignore[type-var]
+        with closing(self._members(name, markers)) as members:
             for kind, line in members:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
@@ -281,7 +280,7 @@ class JsonLines(InferringReader):
         text = pa.list_(pa.string()) if nested.is_listed(name) else pa.string()
         if self.kinds.get(name, {}).get(text):
             return True
-        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+        with closing(self._members(name)) as members:
             return any(kind == text for kind, _ in members)
 
     def _members(self, name: str, markers: Collection[str] = ()) -> Iterator[tuple[pa.DataType, int]]:

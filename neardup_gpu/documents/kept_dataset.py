@@ -15,6 +15,7 @@ from ..arrow_versions import bytes_of
 from ..errors import InputError
 from ..store.parquet import read_table
 from .ahead import in_order
+from .contract import Reader
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .hugging_face import is_dataset
 from .rewritten import new_names, write_rewritten
@@ -58,11 +59,7 @@ def rows_of(documents: Documents, chosen: np.ndarray) -> pa.Table:
         with tempfile.TemporaryDirectory() as folder:
             return pa.concat_tables(map(read_table, _write(documents, edits, Path(folder))))
     _, parts = documents._queued(edits)
-    tables = [
-        pa.Table.from_batches(in_order(kept_rows(reader, part, as_stored), bytes_of), reader.schema)
-        for reader, part in zip(documents._readers, parts, strict=True)
-    ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables(map(_table_of, documents._readers, parts))
 
 
 def _write(documents: Documents, edits: Edits, folder: Path) -> list[Path]:
@@ -80,8 +77,12 @@ def _selected(reader: Any, part: EditQueue, datasets: Any) -> Any:
     """Return the kept rows of a reader as a Dataset."""
     if is_dataset(reader.source):
         return reader.source.select(np.flatnonzero(part.edits.keep))
-    batches = in_order(kept_rows(reader, part, as_stored), bytes_of)
-    return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
+    return datasets.Dataset(_table_of(reader, part))
+
+
+def _table_of(reader: Reader, part: EditQueue) -> pa.Table:
+    """Return the kept rows of a reader as a table."""
+    return pa.Table.from_batches(in_order(kept_rows(reader, part, as_stored), bytes_of), reader.schema)
 
 
 @contextlib.contextmanager

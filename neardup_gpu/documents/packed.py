@@ -164,7 +164,8 @@ class Unpacked:
                 part = self._some(size)
             except OSError as error:
                 self._error = error
-                self._file.seek(self._file.tell() - len(self._held))  # where reading failed, for who counts bytes
+                if self._file.seekable():
+                    self._file.seek(self._file.tell() - len(self._held))  # where reading failed, for who counts bytes
                 break
             if part is None:
                 break

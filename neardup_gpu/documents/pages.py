@@ -30,7 +30,7 @@ from ..log import log
 from . import thrift
 from .ahead import check_stopped
 from .batches import ROW_BYTES
-from .columns import is_view, plain_type
+from .columns import is_contiguous, is_view, plain_type
 
 WINDOW_BYTES = 4 << 20
 """Bytes of a file that are read at a time, unless a page is larger."""
@@ -54,8 +54,6 @@ _BYTE_ARRAY = 6
 _NUMBERS = {_DATA: (5, 4), _DICTIONARY: (7, 2), _DATA_V2: (8, 6)}
 """For each type of page, the field of its own header, and up to which field of that there are numbers."""
 _ROW_GROUPS, _COLUMNS = 4, 1  # fields of the footer, and of a row group
-
-_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 _DAMAGE = (LookupError, OSError, RecursionError, TypeError, ValueError, zlib.error, pa.ArrowException)
 """Errors that damaged data lead to."""
@@ -246,7 +244,7 @@ def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: l
         kind = schema.field(name).type
         kind = plain_type(kind) if is_view(kind) else kind
         is_flat = column.max_repetition_level == 0 and column.max_definition_level <= 1
-        if is_flat and column.physical_type == "BYTE_ARRAY" and any(check(kind) for check in _KINDS):
+        if is_flat and column.physical_type == "BYTE_ARRAY" and is_contiguous(kind):
             kinds[number] = kind
     if not kinds:
         others = [name for name in names if name not in schema.names or not is_primitive(schema.field(name).type)]
@@ -558,8 +556,7 @@ class Slab:
                     raise UnfitPagesError("it has two dictionaries")
 
     def _add(self, run: _PageRows) -> Iterator[pa.Array]:
-        ends = np.zeros(len(run.begins) + 1, np.int64)
-        np.cumsum(run.ends - run.begins, out=ends[1:])
+        ends = np.append(0, np.cumsum(run.ends - run.begins))
         counted = ends[1:] + ROW_BYTES * np.arange(1, len(ends))
         start = 0
         while start < len(run.begins):
@@ -570,19 +567,16 @@ class Slab:
                 yield from self.rest()
                 continue
             stop = max(stop, start + 1)
-            self._copy(run, start, stop, ends[start : stop + 1] - ends[start])
+            offsets = ends[start : stop + 1] - ends[start] + self._used
+            if not self._num_rows:
+                self._values = np.frombuffer(pa.allocate_buffer(max(self._most, int(offsets[-1]))), np.uint8)
+            copy_rows(run.data, run.begins[start:stop], offsets, self._values)
+            self._offsets.append(offsets[1:])
+            self._valid.append(np.ones(stop - start, bool) if run.valid is None else run.valid[start:stop])
+            self._used = int(offsets[-1])
+            self._num_rows += stop - start
+            self.total += stop - start
             start = stop
-
-    def _copy(self, run: _PageRows, start: int, stop: int, offsets: np.ndarray) -> None:
-        offsets += self._used
-        if not self._num_rows:
-            self._values = np.frombuffer(pa.allocate_buffer(max(self._most, int(offsets[-1]))), np.uint8)
-        copy_rows(run.data, run.begins[start:stop], offsets, self._values)
-        self._offsets.append(offsets[1:])
-        self._valid.append(np.ones(stop - start, bool) if run.valid is None else run.valid[start:stop])
-        self._used = int(offsets[-1])
-        self._num_rows += stop - start
-        self.total += stop - start
 
     def rest(self) -> Iterator[pa.Array]:
         """Yield the rows that have not been given, if there are any."""

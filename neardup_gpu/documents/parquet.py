@@ -20,7 +20,7 @@ from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows, numbered
 from .columns import with_readable_names
-from .contract import WHOLE, FileReader, Part, even_runs, runs
+from .contract import FileReader, Part, even_runs, runs
 from .files import File, changed
 from .kept import Batches, write_parquet
 from .pages import OtherColumns, PageBlock, PagedColumn, Slab, UnfitPagesError, find_column, remark
@@ -36,7 +36,7 @@ BATCH_ROWS = 16384
 class Parquet(FileReader):
     reads_columns_alone = True
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         super().__init__(file, policy, part)
         self._footer: bytes | None = None
         with self._open() as (parquet, _):

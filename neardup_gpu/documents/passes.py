@@ -76,31 +76,26 @@ def over_readers(
     num_bytes : callable
         The size of what a step gives.
     """
-
     sizes = [sum(state[0] or 0 for state in reader.states() if state is not None) for reader in readers]
+
+    def numbered(number: int, make: Callable[[], Iterable[T]]) -> Iterator[tuple[int, T]]:
+        with closing(make()) as items:
+            for item in items:
+                yield number, item
+
+    def one_by_one(numbers: range) -> Iterator[tuple[int, T]]:
+        for number in numbers:
+            yield from numbered(number, partial(in_order, steps(number), num_bytes, 1))
 
     def all_steps() -> Iterator[Step[tuple[int, T]]]:
         for start, stop in runs([size or SMALL_BYTES for size in sizes], TOGETHER_BYTES):
             some = range(start, stop)
             if stop > start + 1 or 0 < sum(sizes[start:stop]) <= SMALL_BYTES:
-                yield Step(partial(_one_by_one, some, steps, num_bytes), sum(sizes[start:stop]))
+                yield Step(partial(one_by_one, some), sum(sizes[start:stop]))
                 continue
             for number in some:
                 with closing(steps(number)) as several:
                     for step in several:
-                        yield Step(partial(_numbered, number, step.make), step.num_bytes)
+                        yield Step(partial(numbered, number, step.make), step.num_bytes)
 
-    return in_order(all_steps(), lambda numbered: num_bytes(numbered[1]))
-
-
-def _one_by_one(
-    numbers: range, steps: Callable[[int], Iterator[Step[T]]], num_bytes: Callable[[T], int]
-) -> Iterator[tuple[int, T]]:
-    for number in numbers:
-        yield from _numbered(number, partial(in_order, steps(number), num_bytes, 1))
-
-
-def _numbered(number: int, make: Callable[[], Iterable[T]]) -> Iterator[tuple[int, T]]:
-    with closing(make()) as items:
-        for item in items:
-            yield number, item
+    return in_order(all_steps(), lambda found: num_bytes(found[1]))

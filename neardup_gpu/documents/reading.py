@@ -12,8 +12,11 @@ from ..store.uris import brief, is_uri
 
 
 @contextlib.contextmanager
-def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
-    """Turn errors of Arrow and of the system while reading into one line that names the file."""
+def reading(name: str, problem: str = "cannot be read", uri: str = "") -> Iterator[None]:
+    """Turn errors of Arrow and of the system while reading into one line that names the file.
+
+    The line shows no secret of `uri`.
+    """
     # A file system of fsspec may raise any exception.
     expected = (Exception,) if is_uri(name) else (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError)
     try:
@@ -27,4 +30,4 @@ def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
         raise InputError(f"{name}: no such file or folder.", path=name) from None
     except expected as error:
         raise_want(error, path=name)
-        raise InputError(f"{name}: {problem} ({brief(error)}).", path=name) from error
+        raise InputError(f"{name}: {problem} ({brief(error, uri)}).", path=name) from (None if uri else error)

@@ -278,18 +278,13 @@ def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None
         If a column is given in both ways, or an argument has another type.
     """
     found = Reading() if reading is None else checks.instance("reading", reading, Reading)
-    given = {"id_column": id_column, "text_columns": text_columns}
-    given = {name: value for name, value in given.items() if value is not None}
+    both = ("id_column", id_column), ("text_columns", text_columns)
+    given = {name: value for name, value in both if value is not None}
     for name in given:
         if getattr(found, name) is not None:
             raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
-    found = replace(found, **given) if given else found
-    kind = _KINDS[holds]
-    return (
-        found
-        if holds == "text" or isinstance(found, kind)
-        else kind(**{each.name: getattr(found, each.name) for each in fields(Reading)})
-    )
+    found, kind = replace(found, **given), _KINDS[holds]
+    return found if isinstance(found, kind) else kind(**vars(found))
 
 
 def _encoding(name: str, value: Any) -> str | None:
@@ -300,7 +295,7 @@ def _delimiter(name: str, value: Any) -> str:
     """Return the character that divides the fields of CSV, or "auto"."""
     given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
     found = {"tab": "\t", "\\t": "\t"}.get(given, given)
-    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
+    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n\0'):
         raise ParameterError(
             f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
         )

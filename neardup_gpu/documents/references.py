@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from ..data import added_up, arrow, one_array, strings
 from ..errors import InputError, ParameterError
 from ..records import dataclass
 from .batches import one_integer_type
-from .columns import is_string
+from .columns import is_binary, is_string
 from .reading_options import Reading, reading_of
 from .source import open_described, paths_described
 from .stream import Batch, Documents
@@ -280,17 +281,42 @@ def ids_of(documents: Documents, ids: list[pa.Array]) -> pa.Array:
 
 
 def one_type_of_sets(ids: Sequence[pa.Array]) -> pa.Array:
-    """Return the ids of several sets as one array: strings if those of some are strings, and others are integers."""
+    """Return the ids of several sets as one array: strings if those of some are strings, and others are integers.
+
+    Raises
+    ------
+    InputError
+        If no type holds all of them.
+    """
     some = [each for each in ids if len(each)] or list(ids[:1])
     kinds = {each.type for each in some}
     if len(kinds) > 1:
-        if all(map(pa.types.is_integer, kinds)):
-            return pa.concat_arrays(one_integer_type(some))
-        if not all(pa.types.is_integer(kind) or is_string(kind) for kind in kinds):
-            named = " and ".join(sorted(map(str, kinds)))
-            raise InputError(f"ids of the reference sets are {named}; make them one type")
-        some = [each.cast(pa.large_string()) for each in some]
+        found = [pa.uint64()] if kinds == {pa.int64(), pa.uint64()} else types_for_all(kinds)
+        some = in_first_type(some, found, f"the reference sets are {' and '.join(sorted(map(str, kinds)))}")
     return pa.concat_arrays(some)
+
+
+def types_for_all(kinds: set[pa.DataType]) -> list[pa.DataType]:
+    """Return the types that may hold ids of several types, the best first; none for bytes and something else."""
+    if all(map(pa.types.is_integer, kinds)):
+        return [pa.int64(), pa.uint64()]
+    if all(map(is_binary, kinds)):
+        return [pa.large_binary()]
+    return [pa.large_string()] if all(pa.types.is_integer(kind) or is_string(kind) for kind in kinds) else []
+
+
+def in_first_type(ids: Sequence[pa.Array], kinds: Sequence[pa.DataType], named: str) -> list[pa.Array]:
+    """Return ids in the first of some types that holds them all.
+
+    Raises
+    ------
+    InputError
+        If no type does; `named` has the owners of the ids, and their types.
+    """
+    for kind in kinds:
+        with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+            return [each.cast(kind) for each in ids]
+    raise InputError(f"ids of {named}; make them one type")
 
 
 def open_reference(description: dict[str, Any]) -> Any:

@@ -40,11 +40,20 @@ def raw_texts(documents: Documents | ReferenceSets, ids: Collection[Any]) -> dic
     with closing(documents.batches()) as batches:
         for batch in batches:
             own = batch.ids.cast(pa.large_string()) if as_text else batch.ids
-            for row in np.flatnonzero(numpy_of(pc.is_in(own, pa.array(list(ids), own.type)))).tolist():
+            wanted = pa.array(_fitting(ids, own.type), own.type)
+            for row in np.flatnonzero(numpy_of(pc.is_in(own, wanted))).tolist():
                 found[own[row].as_py()] = batch.text[row].tobytes()
             if len(found) == len(ids):
                 break
     return found
+
+
+def _fitting(ids: Iterable[Any], kind: pa.DataType) -> list[Any]:
+    """Return the ids that a type can hold: batches of one input may have ids of int64 and of uint64."""
+    if not pa.types.is_integer(kind):
+        return list(ids)
+    span = np.iinfo(kind.to_pandas_dtype())
+    return [id for id in ids if span.min <= id <= span.max]
 
 
 def texts_of(

@@ -15,7 +15,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged, arrow, numpy_of, rows_of
+from ..data import Ragged, arrow, arrow_bytes, numpy_of, rows_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
@@ -37,6 +37,7 @@ from .columns import (
     is_binary,
     is_integers,
     is_string,
+    is_utf8,
     is_view,
     nulls_as_strings,
     plain_type,
@@ -151,10 +152,9 @@ def write_rewritten(
             batch = with_moved_marks(batch, cuts) if anew else with_moved_places(batch, cuts, column, encoding)
         return with_cuts(batch, cuts, column, encoding)
 
+    @cache
     def own_schema(reader: Reader) -> pa.Schema:
-        if schema is not None:
-            return schema
-        return with_fields(reader.kept_schema(), added)
+        return with_fields(reader.kept_schema(), added) if schema is None else schema
 
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,9 +167,8 @@ def write_rewritten(
     else:
 
         def write(reader: Reader, part: EditQueue, name: str) -> None:
-            own = schema if schema is not None or kind.startswith("jsonl") else own_schema(reader)
-            of_rows = own_schema if own is None else lambda _: own
-            with closing(in_order(pieces_of(reader, part, of_rows), _size_of)) as pieces:
+            own = None if kind.startswith("jsonl") else own_schema(reader)
+            with closing(in_order(pieces_of(reader, part, own_schema), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
@@ -193,7 +192,10 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
 
 def united_of(readers: list[Reader], name: str) -> pa.Schema:
     """The columns of some readers; `name` is the source, for messages."""
-    schema = united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+    schemas = [reader.kept_schema() for reader in readers]
+    for reader, own in zip(readers, schemas, strict=True):
+        _check_names(own, reader.name)
+    schema = united(schemas, name, holds_strings(readers[0]))
     for reader in readers:
         if isinstance(reader, JsonLines):
             reader.refuse_rounded(schema)
@@ -290,32 +292,22 @@ def _pieces(
     stored = [field for field in own if field.name not in unread]
     if infers_types(reader) and new:  # the reader needs the types of replaced columns as well
         stored += [field for field in reader.kept_schema() if field.name in new]
-    return kept_rows(reader, queue, partial(_edited, reader, own, pa.schema(stored), kind, cut))
+    read = pa.schema(stored)
 
+    def edited(piece: StoredRows, edits: Edits) -> Iterator[pa.RecordBatch]:
+        """Yield the kept rows of a piece in the columns of `own`, without the spans that are cut."""
+        cuts, columns, first = edits.cuts_of_kept(), edits.columns_of_kept(), 0
+        with closing(reader.batches(piece.select(edits.keep), read)) as batches:
+            for batch in batches:
+                if cuts is not None:
+                    batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
+                for name, values in columns.items():
+                    batch = with_column(batch, name, values.slice(first, batch.num_rows))
+                first += batch.num_rows
+                with reading(reader.name, "a column cannot be converted"):
+                    yield _conformed(batch, own, kind, reader.name)
 
-def _edited(
-    reader: Reader,
-    schema: pa.Schema,
-    stored: pa.Schema,
-    kind: str,
-    cut: Callable[..., pa.RecordBatch],
-    piece: StoredRows,
-    edits: Edits,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of a piece in the columns of a schema, without the spans that are cut.
-
-    `stored` has the columns that are read.
-    """
-    cuts, columns, first = edits.cuts_of_kept(), edits.columns_of_kept(), 0
-    with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
-        for batch in batches:
-            if cuts is not None:
-                batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
-            for name, values in columns.items():
-                batch = with_column(batch, name, values.slice(first, batch.num_rows))
-            first += batch.num_rows
-            with reading(reader.name, "a column cannot be converted"):
-                yield _conformed(batch, schema, kind, reader.name)
+    return kept_rows(reader, queue, edited)
 
 
 EXTRACTED = "extracted_text"
@@ -376,8 +368,7 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     begins = np.minimum(np.maximum(starts + cuts.begins, np.append(0, ends[:-1])), ends)
     offsets = offsets - np.append(0, np.cumsum(ends - begins))[cuts.offsets]
     kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(_outside(values, begins, ends))]
-    edited = pa.Array.from_buffers(kind, len(texts), buffers)
+    edited = arrow_bytes(_outside(values, begins, ends), offsets, kind)
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
     return batch.set_column(place, pa.field(column, kind), edited)
@@ -445,35 +436,31 @@ def _size_of(piece: Piece) -> int:
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str, name: str) -> pa.RecordBatch:
     """The batch with the columns of a schema; what it lacks is null."""
-    arrays = []
+    arrays, lines, stored = [], kind.startswith("jsonl"), _stored(schema, kind)
     if kind == "parquet":
         batch = parquet_columns(batch, parquet_schema(batch.schema))
-    for field in _stored(schema, kind):
-        column = batch.schema.get_field_index(field.name)
-        if column < 0:
-            arrays.append(pa.nulls(batch.num_rows, field.type))
-        elif batch.column(column).type == field.type:
-            arrays.append(batch.column(column))
-        elif kind.startswith("jsonl") and is_binary(plain_type(batch.column(column).type)):
-            arrays.append(_strings_of(batch.column(column), field, name))
-        else:
-            arrays.append(decoded(batch.column(column), field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=_stored(schema, kind))
+    for field in stored:
+        place = batch.schema.get_field_index(field.name)
+        column = pa.nulls(batch.num_rows, field.type) if place < 0 else batch.column(place)
+        if lines and is_binary(plain_type(column.type)):
+            column = decoded(column, pa.large_binary()).view(pa.large_string())
+        if column.type != field.type:
+            column = decoded(column, field.type)
+        if lines and not is_utf8(column):
+            raise _not_for_json(column, field.name, name)
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, schema=stored)
 
 
-def _strings_of(column: pa.Array, field: pa.Field, name: str) -> pa.Array:
-    """Return bytes as strings; raise InputError for bytes that are not UTF-8, for which JSON has no form."""
-    values = decoded(column, pa.large_binary())
-    with contextlib.suppress(pa.ArrowInvalid):
-        return values.cast(field.type)
-    for value in values.to_pylist():
-        try:
-            (value or b"").decode()
-        except UnicodeDecodeError:
-            break
-    raise InputError(
-        f"{name}: column {field.name!r} holds bytes that are not UTF-8 ({shorten(repr(value), 40)}), which JSON lines "
-        "cannot hold; write Parquet with output_format='parquet'."
+def _not_for_json(column: pa.Array, column_name: str, name: str) -> InputError:
+    """Return the error for a column whose strings are not UTF-8, for which JSON has no form."""
+    row = next(row for row in range(len(column)) if not is_utf8(column.slice(row, 1)))
+    shown = ""
+    if is_string(column.type):
+        shown = f" ({shorten(repr(column.cast(pa.large_binary())[row].as_py()), 40)})"
+    return InputError(
+        f"{name}: column {column_name!r} holds bytes that are not UTF-8{shown}, which JSON lines cannot hold; write "
+        "Parquet with output_format='parquet'."
     )
 
 
@@ -492,9 +479,7 @@ def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
 
 def _check(schema: pa.Schema, kind: str, name: str) -> None:
     """Raise InputError for a column that a format cannot hold."""
-    again = next((each for each in schema.names if schema.names.count(each) > 1), None)
-    if again is not None:
-        raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
+    _check_names(schema, name)
     if kind == "parquet":
         check_parquet(schema, name)
     elif kind.startswith("jsonl"):
@@ -504,6 +489,13 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
                     f"{name}: column {field.name!r} of type {field.type} cannot be written as JSON lines; cast it or "
                     "leave it out, or write Parquet with output_format='parquet'."
                 )
+
+
+def _check_names(schema: pa.Schema, name: str) -> None:
+    """Raise InputError if several columns of the file `name` are called the same."""
+    again = next((each for each in schema.names if schema.names.count(each) > 1), None)
+    if again is not None:
+        raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
 
 
 def _is_json(kind: pa.DataType, is_nested: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from .contract import Reader, infers_types
 from .files import folder_columns
 from .memory import Memory, unfit_column
 from .nested import EACH, is_list, is_listed, steps_of
+from .reading_options import Reading
 
 
 class Columns:
@@ -34,16 +35,11 @@ class Columns:
     Parameters
     ----------
     readers : list of Reader
-    skips : bool
-        Whether rows that cannot be read are skipped, so that a column may hold some values of another type.
-    text : str or sequence of str, optional
-        Columns that hold the text; chosen unless given.
-    ids : str, optional
-        Column that names the documents.
+    reading : Reading
+        Names the columns that hold the text and the ids; else they are chosen. Rows that cannot be read may be skipped,
+        so that a column may hold some values of another type.
     others : iterable of str
         Columns that hold something else than text.
-    integers : bool, default False
-        Whether the text is lists of integers.
 
     Attributes
     ----------
@@ -64,17 +60,9 @@ class Columns:
         If a column is missing, or holds something else than text or ids.
     """
 
-    def __init__(
-        self,
-        readers: list[Reader],
-        skips: bool,
-        text: str | Sequence[str] | None,
-        ids: str | None,
-        others: Iterable[str],
-        integers: bool = False,
-    ) -> None:
-        self._readers, self._skips = readers, skips
-        self.others = list(others)
+    def __init__(self, readers: list[Reader], reading: Reading, others: Iterable[str]) -> None:
+        self._readers, self._skips, self.others = readers, reading.skips, list(others)
+        text, ids, integers = reading.text_columns, reading.id_column, reading.integers
         self.lacking: dict[str, list[str]] = {}
         self.mixes_ids = False
         self.key = readers[0].own_ids or ids or readers[0].usual_ids
@@ -91,14 +79,10 @@ class Columns:
             first.look_for("text", typed=False, key=False)
         # A file that types are inferred from says nothing about its columns if it has no rows.
         schemas = [each.schema for each in readers if not each.infers_types or len(each.schema)]
-        if text is None and integers:
-            self.text = [self._default_integers(schemas, [*others, *([ids] if ids else [])])]
-        elif text is None:
-            self.text = [self._default_text(schemas, [*others, *([ids] if ids else [])])]
-        else:
-            self.text = [text] if isinstance(text, str) else list(text)
-        if not self.text:
-            raise InputError(f"{first.name}: the list of text columns is empty.")
+        if text is None:
+            default = self._default_integers if integers else self._default_text
+            text = [default(schemas, [*self.others, *([ids] if ids else [])])]
+        self.text = list(text)  # of which `Reading` has made a sequence that is not empty
         if schemas:
             for name in self.text:
                 fits, what = (is_integers, "lists of integers") if integers else (is_text, "text")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -259,7 +260,7 @@ class Slice:
             ]
         if source.format == "text":
             ids = [file.below for file in self.files]
-            return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
+            return [TextFiles(files, source.policy, ids, self.parts[0])]
         return [reader_of(file.kind)(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
 
 
@@ -388,12 +389,9 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     first_row: int | None = 0
     parts = _parts(documents, slice_bytes)
     for start, stop in _packed([part for _, part, _ in parts], slice_bytes):
-        files = tuple(file for group, _, _ in parts[start:stop] for file in group)
-        names = tuple(name for _, _, name in parts[start:stop])
+        groups, own, names = zip(*parts[start:stop], strict=True)
         unreadable = () if found else tuple(documents._unreadable)
-        each = Slice(
-            len(found), source, files, tuple(part for _, part, _ in parts[start:stop]), names, first_row, unreadable
-        )
+        each = Slice(len(found), source, tuple(chain(*groups)), own, names, first_row, unreadable)
         found.append(each)
         first_row = None if first_row is None or each.num_rows is None else first_row + each.num_rows
     return found

@@ -135,7 +135,7 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
         reading = replace(reading, html=reading.html or True)
     readers: list[Reader]
     if kind == "text":
-        readers = [TextFiles(files, reading.html, reading)]
+        readers = [TextFiles(files, reading)]
         if reading.text_columns is not None or reading.id_column is not None:
             raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from ..errors import InputError
 from ..records import dataclass
 from ..report import some
-from .references import DocumentsInOrder, NamedSets, ReferenceSets, ids_of
+from .columns import is_string
+from .references import DocumentsInOrder, NamedSets, ReferenceSets, ids_of, in_first_type, types_for_all
 from .rereading import text_of
 from .stream import Documents
 
@@ -131,21 +132,13 @@ def one_type_of_ids(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]
     Raises
     ------
     InputError
-        If one has bytes, and the other does not.
+        If no type holds both, as for bytes and strings.
     """
-    families = (
-        (pa.int64(), pa.types.is_integer),
-        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
-        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
-    )
     if len(known) == 0 or ids.type == known.type:
         return ids, known if len(known) else pa.nulls(0, ids.type)
-    for common, belongs in families:
-        if belongs(ids.type) and belongs(known.type):
-            for kind in (common, pa.uint64()):
-                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
-                    return ids.cast(kind), known.cast(kind)
-    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
-        if families[1][1](kind) and pa.types.is_integer(other):
-            return ids.cast(kind), known.cast(kind)
-    raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
+    found = types_for_all({ids.type, known.type})
+    texts = [kind for kind in (ids.type, known.type) if is_string(kind)]
+    found = texts if found and len(texts) == 1 else found
+    named = f"the input are {ids.type}, ids of the reference set {known.type}"
+    ids, known = in_first_type([ids, known], found, named)
+    return ids, known

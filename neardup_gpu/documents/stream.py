@@ -7,7 +7,6 @@ checks UTF-8 before the token kernel does.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -159,9 +158,7 @@ class Documents:
         self.id_column = reading.id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
         if part is None:
-            self._columns = Columns(
-                *(readers, reading.skips, reading.text_columns, reading.id_column, other_columns, reading.integers)
-            )
+            self._columns = Columns(readers, reading, other_columns)
             if reading.on_duplicate_id == "suffix" and self._finds_repeats:
                 check_suffix(self._id_type, self._columns.key or "", readers[0].name)
             files = [file for reader in readers for file in reader.files]
@@ -500,6 +497,8 @@ class Documents:
             return *joined([integers_as_bytes(batch.column(name))]), 0
         for name in self.text_columns:
             column = _without_nan(batch.column(name), name, reader)
+            if is_list(column.type) and not pa.types.is_large_list(column.type):  # its own name looks like a path
+                column = nested.follow(column, [nested.EACH])
             values = column.flatten() if is_list(column.type) else column
             if self.reads_html:  # whose readers have decoded the text
                 texts = decoded(values, pa.large_binary())
@@ -747,7 +746,7 @@ class Documents:
             raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")
         wanted = sorted({checks.integer("rows", row) for row in rows})
         found: dict[int, str] = {}
-        with contextlib.closing(self.batches()) as batches:  # type: ignore[type-var]
+        with closing(self.batches()) as batches:
             for batch in batches:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:

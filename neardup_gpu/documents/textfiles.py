@@ -19,7 +19,7 @@ from .columns import bytes_are_utf8, is_binary
 from .contract import WHOLE, Part, Reader, runs
 from .edits import Items
 from .files import File, Seen, State, relative_names
-from .html import Markup, read_page, without_markup
+from .html import Markup, read_tree, without_markup
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .reading import reading
@@ -40,15 +40,8 @@ class TextFiles(Reader):
     reads_html = True
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
-    def __init__(
-        self,
-        files: list[File],
-        html: bool | str,
-        policy: Reading = Reading(),  # noqa: B008 (immutable)
-        ids: list[str] | None = None,
-        part: Part = WHOLE,
-    ) -> None:
-        self.files, self.html, self.policy, self.part = files, html, policy, part
+    def __init__(self, files: list[File], policy: Reading, ids: list[str] | None = None, part: Part = WHOLE) -> None:
+        self.files, self.policy, self.part = files, policy, part
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_rows = len(files)
         self._stripped = bytearray(len(files))  # whether the page of a file was not parsed
@@ -135,12 +128,13 @@ class TextFiles(Reader):
             raise _too_long(file, most)
         if self.policy.holds == "bytes":
             return data
-        if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
+        if self.policy.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
+            page = page_as_utf8(data, None, self.policy.encoding)
             if not self.policy.tree:
-                return Markup(page_as_utf8(data, None, self.policy.encoding))
-            page = read_page(data, True, self.policy.encoding)
-            self._stripped[row] = not page.parsed
-            return page.text.encode("utf-8", "replace")
+                return Markup(page)
+            text, parsed = read_tree(page)
+            self._stripped[row] = not parsed
+            return text
         return file_as_utf8(data, self.policy.encoding)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> ReadRows:

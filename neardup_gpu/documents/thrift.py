@@ -14,7 +14,7 @@ from typing import Any
 
 INTEGERS = (4, 5, 6)  # types of values: of 16, 32 and 64 bits
 BINARY, LIST, STRUCT = 8, 9, 12
-_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}
+_SIZES = {1: 1, 2: 1, 3: 1, 7: 8}
 """Bytes of the others: true and false, a byte, a double."""
 
 _MOST_DEPTH = 16
@@ -39,7 +39,8 @@ def read_struct(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any]
     return fields, place + 1
 
 
-def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: bytes, place: int, kind: int, depth: int = 0) -> tuple[Any, int]:
+    """Return the value of a type, as `read_struct` has it, and where it ends; a truth is a byte, as in a list."""
     if kind in INTEGERS:
         return signed(data, place)
     if kind == STRUCT:
@@ -51,12 +52,10 @@ def _value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
             value, place = _value(data, place, inner, depth)
             values.append(value)
         return values, place
-    end = end_of(data, place, kind)
-    if kind not in (BINARY, 3, 7):  # a truth within a list is a byte
-        end += 1
-    if end > len(data):
+    size, place = unsigned(data, place) if kind == BINARY else (_SIZES[kind], place)
+    if place + size > len(data):
         raise IndexError("a value beyond the end")
-    return data[place:end], end
+    return data[place : place + size], place + size
 
 
 def place_of(data: bytes, wanted: int, place: int = 0) -> int:
@@ -79,28 +78,8 @@ def read_field(data: bytes, place: int, before: int) -> tuple[int, int, int]:
 
 
 def end_of(data: bytes, place: int, kind: int) -> int:
-    """Return where the value at a place ends."""
-    if kind in INTEGERS:
-        while data[place] >= 128:
-            place += 1
-        return place + 1
-    if kind == BINARY:
-        size, place = unsigned(data, place)
-        return place + size
-    if kind == STRUCT:
-        number = 0
-        while data[place]:
-            number, inner, place = read_field(data, place, number)
-            place = end_of(data, place, inner)
-        return place + 1
-    if kind == LIST:
-        length, inner, place = read_list(data, place)
-        if inner in _SIZES:  # a truth is part of the head of a field, but a byte in a list
-            return place + length * max(1, _SIZES[inner])
-        for _ in range(length):
-            place = end_of(data, place, inner)
-        return place
-    return place + _SIZES[kind]
+    """Return where the value of a field ends that begins at a place."""
+    return place if kind in (1, 2) else _value(data, place, kind)[1]
 
 
 def read_list(data: bytes, place: int) -> tuple[int, int, int]:

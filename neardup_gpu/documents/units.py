@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged, arrow, read_only, runs_of
+from ..data import Ragged, arrow, ranges, read_only, runs_of
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..keep_rule import compares_lengths
@@ -143,37 +143,27 @@ def units_in(
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     `with_gaps` is that of `divided`.
     """
-    made = _units_in(documents, recipe, columns, max_bytes, at_least_one, with_gaps)
-    return ahead(made) if recipe.unit.divides and own_threads() > 1 else made
-
-
-def _units_in(
-    documents: Documents, recipe: Recipe, columns: Iterable[str], max_bytes: int, at_least_one: bool, with_gaps: bool
-) -> Iterator[Units]:
-    """Yield what `units_in` yields, in the caller's thread."""
     unit = recipe.unit
-    size, step = unit.grouped
-    batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
-    first = next(batches, None)
-    if first is None and at_least_one:
-        first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
-    while first is not None:
-        if unit.divides and len(documents.text_columns) > 1:
-            first = replace(first, text=_with_blank_lines(first.text))
-        yield divided(first, recipe, with_gaps) if unit.divides else Units(first.text, first)
+
+    def made() -> Iterator[Units]:
+        size, step = unit.grouped
+        batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
         first = next(batches, None)
+        if first is None and at_least_one:
+            first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
+        while first is not None:
+            if unit.divides and len(documents.text_columns) > 1:
+                first = replace(first, text=_with_blank_lines(first.text))
+            yield divided(first, recipe, with_gaps) if unit.divides else Units(first.text, first)
+            first = next(batches, None)
+
+    return ahead(made()) if unit.divides and own_threads() > 1 else made()
 
 
 def _with_blank_lines(text: Ragged) -> Ragged:
     """Return joined columns with blank lines between columns, so that no unit is part of two."""
-    values, size = text.values.copy(), len(COLUMN_END)
-    is_end = np.ones(max(0, len(values) - size + 1), bool)
-    for i, byte in enumerate(COLUMN_END):
-        is_end &= values[i : len(values) - size + 1 + i] == byte
-    places = np.flatnonzero(is_end)
-    for i, byte in enumerate(BETWEEN_COLUMNS):
-        values[places + i] = byte
-    return Ragged._trusted(read_only(values), text.offsets)
+    values = text.values.tobytes().replace(COLUMN_END, BETWEEN_COLUMNS)  # of the same size
+    return Ragged._trusted(np.frombuffer(values, np.uint8), text.offsets)
 
 
 def divided(batch: Batch, recipe: Recipe, with_gaps: bool = False) -> Units:
@@ -220,9 +210,7 @@ def _texts(values: np.ndarray, spans: Spans) -> Ragged:
     if (spans.begin[1:] >= spans.end[:-1]).all():
         return spans_of(values, spans.begin, spans.end)
     sizes = spans.end - spans.begin
-    offsets = np.append(0, np.cumsum(sizes))
-    values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
-    return Ragged._trusted(read_only(values), read_only(offsets))
+    return Ragged._trusted(read_only(values[ranges(spans.begin, sizes)]), read_only(np.append(0, np.cumsum(sizes))))
 
 
 def joined_places(places: list[Places], unit: Unit) -> Places | None:

@@ -32,7 +32,7 @@ from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
-from .contract import WHOLE, FileReader, Part
+from .contract import FileReader, Part
 from .edits import Items
 from .files import File
 from .html import without_markup
@@ -73,7 +73,7 @@ class Warc(FileReader):
     row_word = "record"
     schema = SCHEMA
 
-    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading, part: Part) -> None:
         if find_spec("fastwarc") is None:
             raise InputError(f"{file.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
         super().__init__(file, policy, part)
@@ -256,10 +256,12 @@ class Warc(FileReader):
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[Framed]]) -> None:
         path = folder / name
+        with reading(self.name):
+            source = self.file.system.open_input_file(self.file.path)
         with (
+            source,
             writing(path, folder),
             open(path, "wb") as output,
-            self.file.system.open_input_file(self.file.path) as source,
             closing(in_order(kept, lambda _: 0, 1)) as records,
         ):
             for framed in records:
@@ -267,8 +269,10 @@ class Warc(FileReader):
                     assert framed.content is not None
                     output.write(gzip.compress(framed.header + framed.content + END, mtime=0))
                 else:
-                    source.seek(framed.start)
-                    output.write(source.read(framed.stop - framed.start))
+                    with reading(self.name):
+                        source.seek(framed.start)
+                        stored = source.read(framed.stop - framed.start)
+                    output.write(stored)
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ import numpy as np
 from ..data import Ragged
 from ..engine.arrays import concat_and_clear, same_device
 from ..engine.choice import kernel
+from ..engine.large_arrays import MappedArrays
 from ..engine.pieces import Span
 from ..kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel, setjoin
 from ..kernels._bounds import least_shares_of
@@ -25,7 +26,7 @@ from ..kernels._ragged import sums_before
 from ..kernels.bitmaps import num_words
 from ..kernels.prefixes import LONG, PLACE_BITS
 from ..kernels.setjoin import SCAN, WIDTH_BITS
-from ..store.postings import Postings, mapped
+from ..store.postings import Postings
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
@@ -229,13 +230,11 @@ class SetCollector:
 
 
 def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: Runtime) -> list[PostingsIndex]:
-    """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
+    """Parts of an index: where the backend has them, if there is one; else in mapped files."""
     if number <= 1:
         return list(parts)
-    return [
-        PostingsIndex._make([*mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]])
-        for part in parts
-    ]
+    files = MappedArrays(0, folder)
+    return [PostingsIndex._make([*(files.held(runtime.fetch(each)) for each in part[:5]), *part[5:]]) for part in parts]
 
 
 class _IndexedRows(NamedTuple):

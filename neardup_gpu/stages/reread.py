@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from neardup_gpu.kernels import rarity
 from neardup_gpu.kernels._launch import array_module, fetch_offsets, know
 
 from ..data import Ragged, arrow
-from ..documents.batches import ragged
+from ..documents.batches import some_rows
 from ..documents.sources import Sources
 from ..documents.units import Units, units_in
 from ..engine.arrays import apart, take_rows
@@ -55,11 +54,7 @@ def waiting_of(text: Ragged, names: Any, words: np.ndarray | None, recipe: Recip
 
 def chosen_text(batch: Ragged, rows: np.ndarray) -> Ragged:
     """Return the texts of some rows, ascending; the batch itself if these are all."""
-    if len(rows) == len(batch):
-        return batch
-    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.values)]
-    texts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(batch), buffers)
-    return ragged(texts.take(arrow(rows)))
+    return batch if len(rows) == len(batch) else some_rows(batch, rows)
 
 
 class TextRows(GrowingRows):

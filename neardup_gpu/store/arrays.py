@@ -380,8 +380,8 @@ class ArraysFile:
         self._done = np.zeros(num_blocks, np.uint8)
         self.num_left, self._counting = num_blocks, threading.Lock()
         self._blocks: dict[str, range] = {}
-        self.header = self._parse(head[:num_text])
-        self.arrays = self._map(start, size)
+        self.header, described = self._parse(head[:num_text])
+        self.arrays = self._map(described, start, size)
         try:
             self._limits = {} if limits is None else limits(self.arrays)
         except (KeyError, ValueError):
@@ -391,18 +391,25 @@ class ArraysFile:
             if (total := total + self.arrays[name].nbytes) <= at_once:
                 self.verify(name)
 
-    def _parse(self, text: bytes) -> dict[str, Any]:
+    def _parse(self, text: bytes) -> tuple[dict[str, Any], dict[str, tuple[np.dtype, tuple[int, ...]]]]:
+        """Return the header, and the dtype and shape of each array that it describes."""
+        described: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
         try:
             header = json.loads(text)
-        except (ValueError, RecursionError):
+            if len(header["arrays"]) > MOST_ARRAYS:
+                raise ValueError
+            for name, (dtype, shape) in header["arrays"].items():
+                described[name] = _KINDS[dtype], tuple(shape)
+                if not all(type(length) is int and 0 <= length < 2**48 for length in shape) or len(shape) not in (1, 2):
+                    raise ValueError
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             raise self._kind.unreadable(self.path) from None
-        if not isinstance(header, dict):
-            raise self._kind.unreadable(self.path)
-        return header
+        return header, described
 
-    def _map(self, start: int, size: int) -> dict[str, np.ndarray]:
+    def _map(
+        self, described: dict[str, tuple[np.dtype, tuple[int, ...]]], start: int, size: int
+    ) -> dict[str, np.ndarray]:
         """Map the arrays that the header describes; they begin at byte `start` of a file of `size` bytes."""
-        described = self._described()
         self._places, end, number = {}, start, 0
         for name, (dtype, shape) in described.items():
             num_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -419,20 +426,6 @@ class ArraysFile:
             name: self._bytes[self._places[name]].view(dtype).reshape(shape)
             for name, (dtype, shape) in described.items()
         }
-
-    def _described(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """The dtype and shape of each array, as the header describes them."""
-        described: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
-        try:
-            if len(self.header["arrays"]) > MOST_ARRAYS:
-                raise ValueError
-            for name, (dtype, shape) in self.header["arrays"].items():
-                described[name] = _KINDS[dtype], tuple(shape)
-                if not all(type(length) is int and 0 <= length < 2**48 for length in shape) or len(shape) not in (1, 2):
-                    raise ValueError
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise self._kind.unreadable(self.path) from None
-        return described
 
     def check_size(self) -> None:
         """Check that the file is as large as when it was opened: what was cut off of a mapped file cannot be read.

@@ -167,15 +167,16 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     """
     found = (re.fullmatch(rf"{table}/part-(\d+)\.parquet", name) for name in files)
     numbers = sorted(int(match[1]) for match in found if match)
-    names = [part_name(table, number) for number in numbers] or [f"{table}.parquet"]
-    for name in names:
-        check_regular(folder, name)
-    return [Path(folder, name) for name in names]
+    return _regular(folder, [part_name(table, number) for number in numbers] or [f"{table}.parquet"])
 
 
 def shards_of(folder: str | Path, files: Iterable[str]) -> list[Path]:
     """Return the files of sketches among those that the report in a folder lists."""
-    names = sorted(name for name in files if name.startswith(f"{SKETCHES}/"))
+    return _regular(folder, sorted(name for name in files if name.startswith(f"{SKETCHES}/")))
+
+
+def _regular(folder: str | Path, names: list[str]) -> list[Path]:
+    """Return the paths of files of a result, after a check of each file; see `check_regular`."""
     for name in names:
         check_regular(folder, name)
     return [Path(folder, name) for name in names]

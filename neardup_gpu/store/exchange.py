@@ -211,11 +211,11 @@ class ExchangeWriter:
     def _take(self, partition: np.ndarray, columns: list[Any]) -> None:
         """Stage some rows, as copies unless they are grouped at once, and group what is staged when it is a block."""
         self._staged_bytes += _num_bytes([partition, *columns])
-        if is_block := self._staged_bytes >= self._block_bytes:
-            self._staged.append((partition, columns))
-        else:
-            copied = [column.copy() if isinstance(column, np.ndarray) else column for column in columns]
-            self._staged.append((partition.copy(), copied))
+        is_block = self._staged_bytes >= self._block_bytes
+        if not is_block:
+            partition = partition.copy()
+            columns = [column.copy() if isinstance(column, np.ndarray) else column for column in columns]
+        self._staged.append((partition, columns))
         if is_block:
             self._group()
         if self._held_bytes >= self._most_bytes:

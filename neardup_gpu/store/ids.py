@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import arrow, numpy_of
+from ..data import arrow, arrow_bytes, numpy_of
 from ..errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class Ids:
             values = texts if kind == "binary" else [text.encode() for text in texts]
         except UnicodeEncodeError as error:
             raise ParameterError(f"ids: {error.object!r} is not valid Unicode; give such ids as bytes") from None
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
         return cls(kind, {"id_offsets": offsets, "id_values": np.frombuffer(b"".join(values), np.uint8)})
 
     @classmethod
@@ -155,8 +154,7 @@ class Ids:
         if self.kind == "integer":
             return arrow(self.arrays["ids"][rows])
         self._bounds(rows)  # Arrow reads these rows alone, and checks none of their bounds
-        buffers = [None, *(pa.py_buffer(self.arrays[name]) for name in ("id_offsets", "id_values"))]
-        kept = pa.Array.from_buffers(pa.large_binary(), len(self), buffers).take(arrow(rows))
+        kept = arrow_bytes(self.arrays["id_values"], self.arrays["id_offsets"]).take(arrow(rows))
         try:
             return kept if self.kind == "binary" else kept.cast(pa.large_string())
         except pa.ArrowInvalid:

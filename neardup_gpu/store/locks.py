@@ -156,7 +156,7 @@ class FolderLease:
                 "owner": self._token,
                 "who": this_process(),
                 "process": self._process,
-                "started": _started(self._process),
+                "started": _status(self._process)[1],
                 "machine": _machine(),
             }
         ).encode()
@@ -184,8 +184,9 @@ class FolderLease:
             seen = _read_lease(self.path)
             if seen is None:
                 continue
-            if not self._remove_if_stale(seen):
+            if not self._is_stale(seen):
                 return seen.who
+            _remove(self.path, seen, self._aside)
         return "other processes"
 
     def holds(self) -> bool:
@@ -217,13 +218,6 @@ class FolderLease:
             raise
         finally:
             os.close(file)
-        return True
-
-    def _remove_if_stale(self, seen: _LeaseState) -> bool:
-        """Remove a lease that is stale, if nobody else did; False if it is not stale."""
-        if not self._is_stale(seen):
-            return False
-        _remove(self.path, seen, self._aside)
         return True
 
     def _is_stale(self, seen: _LeaseState) -> bool:
@@ -322,13 +316,8 @@ def _machine() -> list[str]:
     return found
 
 
-def _started(process: int) -> str | None:
-    """When a process of this machine was started, in ticks; None where that is not known."""
-    return _status(process)[1]
-
-
 def _status(process: int) -> tuple[str, str | None]:
-    """(state, start) of a process, as Linux shows them."""
+    """Return the state of a process, and when it was started, in ticks, as Linux shows them; "" and None elsewhere."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return fields[0], fields[19]

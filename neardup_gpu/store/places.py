@@ -34,8 +34,8 @@ from ..errors import InputError, NeardupError, OutputError, ParameterError, rais
 from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
-from .spool import disk_full
-from .uris import brief, file_system, is_uri, masked, split_query
+from .spool import write_all
+from .uris import brief, file_system, is_uri, masked, of_fsspec, split_query
 
 MOST_TEXT = 1 << 28
 """Bytes of a file that is read as text, at most."""
@@ -253,9 +253,8 @@ class Place:
 
     def _forget_listings(self) -> None:
         """Let a store be listed again: file systems of fsspec may remember what they listed."""
-        handler = getattr(self._opened[0], "handler", None)
-        if isinstance(handler, fs.FSSpecHandler):
-            handler.fs.invalidate_cache()
+        if (store := of_fsspec(self._opened[0])) is not None:
+            store.invalidate_cache()
 
     def _shown(self, name: str) -> str:
         base, query = split_query(str(self)) if is_uri(self.uri) else (self.uri, "")
@@ -337,16 +336,7 @@ class _NewFile(_NewObject):
         return os.fdopen(self._folder.create(self._partial), "wb", buffering=0)
 
     def _write(self, data: memoryview) -> None:
-        folder = self._folder.path_of(".")
-        if self._disk.lacks(len(data)):
-            raise disk_full(folder, len(data), parameter="work_dir")
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise disk_full(folder, len(data), os.strerror(error.errno), parameter="work_dir") from None
-            raise
+        write_all(self._file, data, self._folder.path_of("."), self._disk, parameter="work_dir")
 
     def commit(self) -> None:
         self._file.close()

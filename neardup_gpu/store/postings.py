@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Ragged
-from ..errors import raise_want
-from .disk import room
-from .spool import Spool, disk_full, host, unwritable
+from .spool import Spool, host
 
 SLICE_BITS = 8
 """Postings in files are divided by this number of highest bits of their shingles."""
@@ -90,26 +87,3 @@ class Postings:
         for first, last in zip(bounds[:-1], bounds[1:], strict=True):
             rows = (np.arange(writes)[:, None] * num_slices + np.arange(first, last)).ravel()
             yield [self._files[0].gather(rows).values], [self._files[1].gather(rows).values]
-
-
-def mapped(arrays: list[np.ndarray], folder: Path | str) -> list[np.ndarray]:
-    """The same arrays in one temporary file that is mapped: the system holds in memory what it has room for."""
-    starts = np.cumsum([0, *(-(-array.nbytes // 64) * 64 for array in arrays)]).tolist()
-    left = room(Path(folder))
-    if left is not None and left < starts[-1]:
-        raise disk_full(Path(folder), starts[-1])
-    try:
-        with tempfile.TemporaryFile(dir=folder, prefix="neardup-") as file:
-            for array, start in zip(arrays, starts, strict=False):
-                file.seek(start)
-                file.write(np.ascontiguousarray(array).data.cast("B"))
-            file.truncate(max(1, starts[-1]))
-            file.flush()
-            whole = np.asarray(np.memmap(file, np.uint8, "r"))
-    except OSError as error:
-        raise_want(error)
-        raise unwritable(Path(folder), error.strerror) from None
-    return [
-        whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-        for array, start in zip(arrays, starts, strict=False)
-    ]

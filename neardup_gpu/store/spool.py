@@ -90,6 +90,27 @@ def unwritable(folder: Path, why: str | None, parameter: str = "temp_dir") -> Ou
     return OutputError(f"{shown}: {why}; {way}", parameter=parameter, path=str(shown))
 
 
+def write_all(file: Any, data: memoryview, folder: Path, disk: Room | None, *, parameter: str = "temp_dir") -> None:
+    """Write bytes to a file without a buffer, on the disk of a folder that `disk` watches, if it is given.
+
+    Raises
+    ------
+    DiskFullError
+        If there is no room for them; `parameter` names the folder.
+    OSError
+        If they cannot be written.
+    """
+    if disk is not None and disk.lacks(len(data)):
+        raise disk_full(folder, len(data), parameter=parameter)
+    try:
+        while data:
+            data = data[file.write(data) :]
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(folder, len(data), os.strerror(error.errno), parameter=parameter) from None
+        raise
+
+
 def temporary_file(folder: Path) -> Any:
     """Open a file that vanishes when it is closed.
 
@@ -181,15 +202,12 @@ class Spool(GrowingRows):
     def write(self, values: np.ndarray) -> None:
         """Write the values of rows, which are noted apart."""
         view = memoryview(np.ascontiguousarray(values).data).cast("B")
-        if self._disk is not None and self._disk.lacks(len(view)):
-            raise disk_full(self.folder, len(view))
         try:
             with self._place:
-                while view:
-                    view = view[self._file.write(view) :]
+                write_all(self._file, view, self.folder, self._disk)
+        except DiskFullError:
+            raise
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
             raise unwritable(self.folder, error.strerror) from None
 
     def spill(self) -> None:
@@ -202,8 +220,7 @@ class Spool(GrowingRows):
         """
         rows = np.asarray(rows, np.int64)
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(stops - starts, out=offsets[1:])
+        offsets = np.append(0, np.cumsum(stops - starts))
         values = np.empty(offsets[-1], np.uint64)
         far = (starts[1:] - stops[:-1] > GAP) | (np.diff(starts // AT_ONCE) != 0)
         breaks = np.flatnonzero(far | (np.diff(rows) <= 0)) + 1
@@ -404,8 +421,7 @@ class DeviceSpool(GrowingRows):
             else:
                 found.append(gather.gpu(held, offsets, here)[0])
         values = found[-1] if len(found) <= 2 else xp.concatenate(found)
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
+        offsets = np.append(0, np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending]))
         if np.array_equal(order, np.arange(len(order))):
             on_device = xp.asarray(offsets)
             _launch.know(on_device, offsets)

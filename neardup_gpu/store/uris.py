@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote
 
 from pyarrow import fs
@@ -130,11 +131,16 @@ def impatient(uri: str) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}retry_limit_seconds={_GOOGLE_SECONDS}"
 
 
+def of_fsspec(system: Any) -> Any:
+    """Return the file system of fsspec that one of Arrow stands for; None for Arrow's own."""
+    handler = getattr(system, "handler", None)
+    return handler.fs if isinstance(handler, fs.FSSpecHandler) else None
+
+
 def is_folder(system: fs.FileSystem, path: str) -> bool:
     """Whether a store that says a path is a file can list it all the same, as HTTP does with a page of links."""
-    if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
-        return False
-    return bool(system.handler.fs.isdir(path))
+    store = of_fsspec(system)
+    return store is not None and bool(store.isdir(path))
 
 
 def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
@@ -142,10 +148,11 @@ def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
 
     HTTP reports every failure as a missing file.
     """
-    if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
+    store = of_fsspec(system)
+    if store is None:
         return None
     try:
-        system.handler.fs.info(path)
+        store.info(path)
     except FileNotFoundError as error:
         cause = error.__cause__
         if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404:

@@ -80,7 +80,7 @@ def test_a_damaged_text_is_refused_or_skipped(compression, tmp_path):
     packed = PACK[compression](b"".join(np.random.default_rng(1).bytes(9000).hex().encode() for _ in range(9)))
     (tmp_path / f"a.txt{compression}").write_bytes(packed[: len(packed) // 2])
     (tmp_path / f"b.txt{compression}").write_bytes(PACK[compression](b"to be"))
-    with pytest.raises(nd.errors.InputError, match=r"a\.txt"):
+    with pytest.raises(nd.errors.InputError, match=r"a\.txt.*: cannot be read \(.*(cut off|Truncated)"):
         texts_of(tmp_path)
     documents = nd.open_documents(tmp_path, reading=nd.Reading(on_error="skip"))
     assert [batch.ids.to_pylist() for batch in documents.batches()] == [[f"b.txt{compression}"]]

@@ -107,6 +107,7 @@ def test_one_type_in_all_files(tmp_path):
 
 WRONG = {
     "too many": (b"id,text\n1,a\n2,b,c\n", r"row 2 \(line 3\): has 3 fields, not 2 as the header; quote .* comma"),
+    "old line endings": (b"id,text\r1,a\r2,b,c\r", r"row 2 \(line 3\): has 3 fields"),
     "too few": (b'id,text\n1,"a\nb"\n2\n', r"row 2 \(line 4\): has 1 field, not 2"),
     "open": (b'id,text\n1,a\n2,"b\n3,c\n', r"row 2 \(line 3\): a field begins with a quote that nothing closes"),
     "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; if a semicolon"),

@@ -70,7 +70,7 @@ def test_a_column_whose_name_has_a_delimiter_is_read_when_asked(tmp_path):
     assert rows_of(tmp_path / "d.csv", delimiter=",") == [["0", "to be"]]
 
 
-@pytest.mark.parametrize("value", ["", "ab", '"', "\n", "é", "a", "1", "\0\0"])
+@pytest.mark.parametrize("value", ["\0", "", "ab", '"', "\n", "é", "a", "1", "\0\0"])
 def test_what_divides_no_fields(value):
     with pytest.raises(nd.errors.ParameterError, match=r"^delimiter: "):
         nd.open_documents("nowhere.csv", reading=nd.Reading(delimiter=value))

@@ -21,6 +21,7 @@ from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import batches as batches_module, open_described, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
+from neardup_gpu.documents.contract import WHOLE
 from neardup_gpu.errors import InputError, OutputError
 from neardup_gpu.recipe import Recipe
 
@@ -513,7 +514,7 @@ def test_any_file_system(tmp_path):
 
     write(tmp_path / "x.parquet", table())
     inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    reader = Parquet(File(inside, "x.parquet", "x.parquet", ""))
+    reader = Parquet(File(inside, "x.parquet", "x.parquet", ""), Reading(), WHOLE)
     found = list(in_order(reader.steps(pa.schema([("id", pa.string())]), 1 << 20), size_of))
     assert [name for batch, _, _ in found for name in batch.column(0).to_pylist()] == IDS
     assert [row for _, rows, _ in found for row in rows.tolist()] == list(range(7))

@@ -17,6 +17,7 @@ from servers import Files, Hub, Whole, serving
 from neardup_gpu import NeardupError, Reading, Recipe, Workers, dedup, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
+from neardup_gpu.documents.contract import WHOLE
 from neardup_gpu.errors import InputError
 from neardup_gpu.store.uris import file_system, impatient
 
@@ -260,7 +261,7 @@ def test_of_a_struct_only_what_is_asked_for_is_read(tmp_path):
     pq.write_table(table, tmp_path / "d.parquet")
     counting = Counting(tmp_path)
     system = fs.PyFileSystem(fs.FSSpecHandler(counting.store))
-    reader = Parquet(File(system, str(tmp_path / "d.parquet"), "d.parquet", str(tmp_path)))
+    reader = Parquet(File(system, str(tmp_path / "d.parquet"), "d.parquet", str(tmp_path)), Reading(), WHOLE)
     counting.read = 0
     schema = pa.schema([("m.id", pa.int64()), ("m.text", pa.string())])
     assert sum(found.batch.num_rows for found in in_order(reader.steps(schema, 16 << 20), size_of)) == 500

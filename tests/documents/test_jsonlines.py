@@ -16,6 +16,7 @@ from neardup_gpu.documents import jsonlines, open_documents
 from neardup_gpu.documents.columns import is_string
 from neardup_gpu.documents.json_blocks import Block
 from neardup_gpu.documents.json_cuts import with_members
+from neardup_gpu.documents.rereading import raw_texts
 from neardup_gpu.errors import InputError
 
 FILLER = b'{"id": 5, "text": "plain", "n": 7}\n'
@@ -143,6 +144,15 @@ def test_integers_that_widen_between_blocks(tmp_path, monkeypatch):
         assert [i for batch in batches for i in batch.ids.to_pylist()] == numbers
         assert {batch.columns["n"].type for batch in batches} == {pa.uint64()}
         assert [i for batch in batches for i in batch.columns["n"].to_pylist()] == numbers
+
+
+def test_texts_are_found_by_ids_of_int64_and_of_uint64(tmp_path):
+    rows = [json.dumps({"id": number, "text": "a" * 9000 + str(number)}) for number in (*range(2000), 2**63, 2**64 - 1)]
+    (tmp_path / "x.jsonl").write_text("\n".join(rows))
+    documents = open_documents(tmp_path / "x.jsonl", id_column="id")
+    assert len({batch.ids.type for batch in documents.batches()}) == 2
+    found = raw_texts(documents, [1, 2**63])
+    assert {id: text.lstrip(b"a") for id, text in found.items()} == {1: b"1", 2**63: str(2**63).encode()}
 
 
 @pytest.mark.parametrize("name", ["text", "date", "n"])

@@ -149,6 +149,12 @@ def test_a_column_of_the_whole_name_wins():
     assert texts_of(table, text_columns="p[]", id_column=None) == ["whole"]
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.string(), 2), pa.list_view(pa.string()), pa.large_list(pa.string())])
+def test_a_column_whose_own_name_is_like_a_path(kind):
+    table = pa.table({"c[]": pa.array([["a", "b"], None, ["c", None]], kind)})
+    assert texts_of(table, text_columns="c[]", id_column=None) == ["a\nb", None, "c"]
+
+
 def test_many_rows_are_the_same_in_any_batch():
     rng = np.random.default_rng(1)
     lists = [[str(number)] * int(length) for number, length in enumerate(rng.integers(0, 5, 5000))]

@@ -289,6 +289,38 @@ def test_lines_that_only_the_slower_parser_reads(tmp_path):
     ]
 
 
+NOT_UTF8 = pa.array([b"a \xff b"]).view(pa.string())
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        ({"text": NOT_UTF8}, r"'text' holds bytes that are not UTF-8 \(b'a \\xff b'\)"),
+        ({"text": ["a"], "raw": [b"\xff"]}, r"'raw' holds bytes that are not UTF-8 \(b'\\xff'\)"),
+        ({"text": ["a"], "more": pa.ListArray.from_arrays([0, 1], NOT_UTF8)}, "'more' holds bytes that are not UTF-8"),
+    ],
+)
+def test_what_is_not_utf8_cannot_become_json(columns, shown, tmp_path):
+    with pytest.raises(InputError, match=f"column {shown}, which JSON lines cannot hold"):
+        dedup(pa.table(columns), output=tmp_path / "out", writing=Writing(output_format="jsonl"))
+
+
+def test_csv_that_is_not_utf8_cannot_become_json(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"text,more\none,\xff\n")
+    with pytest.raises(InputError, match=r"a\.csv: column 'more' holds bytes that are not UTF-8"):
+        dedup(tmp_path / "a.csv", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_csv_with_two_columns_of_one_name(kind, tmp_path):
+    """They have no place in rows by names, and no column is left out in silence."""
+    (tmp_path / "a.csv").write_text("id,text,id\n1,one two,3\n")
+    dedup(tmp_path / "a.csv", output=tmp_path / "own")
+    assert (tmp_path / "own/kept/a.csv").read_text() == "id,text,id\n1,one two,3\n"
+    with pytest.raises(InputError, match=r"a\.csv: several columns are called 'id'"):
+        dedup(tmp_path / "a.csv", output=tmp_path / "out", writing=Writing(output_format=kind))
+
+
 LONG = "123456789012345678901234567890"
 
 

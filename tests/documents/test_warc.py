@@ -174,6 +174,17 @@ def test_kept_records_are_the_bytes_they_were(tmp_path, packed):
     assert dedup(tmp_path / "out", recipe=Recipe(shingles=Shingles(2))).report["counts"]["kept"] == len(urls)
 
 
+def test_a_file_that_is_gone_is_no_fault_of_the_output(tmp_path):
+    archive = Archive()
+    archive.add(TEXTS[0].encode(), kind="conversion", Content_Type="text/plain")
+    (tmp_path / "x.warc.gz").write_bytes(archive.bytes.getvalue())
+    documents = open_documents(tmp_path / "x.warc.gz")
+    number = sum(batch.num_rows for batch in documents.batches())
+    (tmp_path / "x.warc.gz").unlink()
+    with pytest.raises(InputError, match=r"x\.warc\.gz: no such file"):
+        documents.write_kept(tmp_path / "kept", np.ones(number, bool))
+
+
 def test_one_member_for_all_records(tmp_path):
     plain = Archive(packed=False).pages()
     (tmp_path / "whole.warc.gz").write_bytes(gzip.compress(plain.data))
