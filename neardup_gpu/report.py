@@ -33,7 +33,7 @@ LEFT_OUT = {
     "about_the_data": "files about the data",
     "underscored": "names that begin with an underscore",
     "hidden": "names that begin with a dot",
-    "results": "results of dedup",
+    "results": "results of neardup",
     "artefacts": "files that neardup made",
     "special": "pipes, sockets and devices",
     "dangling": "links to nothing",

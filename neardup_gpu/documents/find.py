@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..log import log
 from ..records import dataclass
 from ..report import some
-from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
+from ..store.artefacts import DOCUMENTS, REPORT, REPORTS, beginnings_of
 from ..store.uris import brief, file_system, is_folder, is_uri, masked, split_query, why_not_found
 from .files import File, check_relative
 from .formats import (
@@ -178,14 +178,14 @@ def _find(
     with reading(_shortened(source), uri=source):
         is_result = _is_result(system, root)
     if is_result:
-        # The documents of a result of dedup are the rows that it kept.
+        # The documents of a result are the rows that it kept.
         glob, root, shown = glob and glob.removeprefix("kept/"), f"{root}/kept", f"{shown.rstrip('/')}/kept"
         pattern = pattern.removeprefix("kept/")
         with reading(_shortened(source), uri=source):
             if system.get_file_info(root).type != fs.FileType.Directory:
                 raise InputError(
-                    f"{_shortened(source)}: a result of dedup without its folder kept/, as ids_only makes it; name the "
-                    "documents."
+                    f"{_shortened(source)}: a result of neardup without a folder kept/; name the documents that it was "
+                    "made of."
                 )
     chosen_pattern = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
     rule = _Rule(Pattern("**/*" if chosen_pattern is None else chosen_pattern), by_user=chosen_pattern is not None)
@@ -269,7 +269,7 @@ def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, f
         return f"no file matches {pattern or glob!r}{inside}{way}."
     if "results" in found.left_out:
         results = some(found.left_out["results"])
-        return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
+        return f"no file to read in this folder but results of neardup ({results}); name one to read the rows it kept."
     skipped = [name for reason in ("hidden", "underscored") for name in found.left_out.get(reason, ())]
     if found.suggested is not None:
         way = f"To read others as text: glob='{found.suggested}'"
@@ -316,27 +316,31 @@ def _check_file(path: str) -> None:
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
             raise InputError(f"{_shortened(path)}: belongs to a run that has not finished; name its input.")
-    if whole.name == REPORT and _is_result(local, escaped(whole.parent.as_posix())):
+    if whole.name in _TABLES and _is_result(local, escaped(whole.parent.as_posix())):
         raise InputError(f"{_shortened(path)}: the report of a result; name its folder to read the rows it kept.")
 
 
+_TABLES = {REPORT: beginnings_of(DOCUMENTS), **{report: (table,) for report, table in REPORTS.items()}}
+"""The tables of which one is next to each report of a result."""
+
+
 def _is_result(system: fs.FileSystem, folder: str) -> bool:
-    """Whether a folder is a finished result of dedup: it has a report, and its decisions carry their recipe."""
-    report, *others = system.get_file_info([f"{folder}/{name}" for name in (REPORT, *beginnings_of(DOCUMENTS))])
-    decisions = next((info for info in others if info.type == fs.FileType.File), None)
-    if report.type != fs.FileType.File or decisions is None:
+    """Return whether a folder is a finished result of neardup: it has a report, and a table that carries its recipe."""
+    names = [name for report, tables in _TABLES.items() for name in (report, *tables)]
+    infos = dict(zip(names, system.get_file_info([f"{folder}/{name}" for name in names]), strict=True))
+    there = {name for name, info in infos.items() if info.type == fs.FileType.File}
+    found = next(
+        (name for report, tables in _TABLES.items() if report in there for name in tables if name in there), None
+    )
+    if found is None:
         return False
     try:
-        with system.open_input_file(decisions.path) as file:
+        with system.open_input_file(infos[found].path) as file:
             return METADATA_KEY in (pq.read_schema(file).metadata or {})
     except MemoryError:
         raise
     except (OSError, pa.ArrowException):
         return False
-
-
-_DECISIONS = {name.partition("/")[0] for name in beginnings_of(DOCUMENTS)}
-"""One such file is next to the report of a result."""
 
 
 class _Rule(NamedTuple):
@@ -393,7 +397,7 @@ class _Walk:
         with os.scandir(real) as listed:
             entries = list(listed)
         only_kept, names = False, {entry.name for entry in entries}
-        if inside and REPORT in names and not names.isdisjoint(_DECISIONS):
+        if inside and not names.isdisjoint(_TABLES):
             only_kept = _is_result(local_system(escaped(real)), escaped(real))
             if only_kept and "kept" not in self.rule.pattern.names:
                 self.found.leave_out("results", f"{inside}/")
@@ -455,7 +459,7 @@ def _list(system: fs.FileSystem, root: str, rule: _Rule, found: FoundFiles) -> l
     """List the files in an object store below a prefix that the rule selects."""
     infos = system.get_file_info(fs.FileSelector(root, recursive=rule.pattern.is_deep))
     paths = {_path(info)[len(root) + 1 :]: info for info in infos if info.type == fs.FileType.File}
-    folders = [path.removesuffix(f"/{REPORT}") for path in paths if path.endswith(f"/{REPORT}")]
+    folders = dict.fromkeys(folder for folder, _, name in (path.rpartition("/") for path in paths) if name in _TABLES)
     results = [folder for folder in folders if _is_result(system, f"{root}/{folder}")]
     entries = []
     for inside in sorted(paths):

@@ -83,7 +83,7 @@ def open_documents(
     A file that `source` names, or that a pattern selects, is read whatever its name; a pattern selects names that
     begin with a dot only if it writes the dot, as ``.github/*.md`` does. A named file of unknown extension is read as
     text, unless its contents are not text. Without a pattern, these are left out of a folder: names that begin with
-    ``_`` or a dot, finished results of dedup and other files that neardup wrote, pipes and devices, README, LICENSE and
+    ``_`` or a dot, finished results and other files that neardup wrote, pipes and devices, README, LICENSE and
     the like next to data, and files of unknown extension. All files and folders that are left out are counted and
     named: in `Documents.left_out`, in the report, and in the log at INFO.
 

@@ -14,6 +14,7 @@ from grids import fewer
 from hypothesis import example, given, settings, strategies as st
 from pyarrow import fs
 
+import neardup_gpu as nd
 from neardup_gpu import Reading
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
@@ -440,3 +441,25 @@ def test_texts():
         with pytest.raises(ArgumentTypeError, match="source"):
             open_documents(wrong)
     assert open_documents({"text": []}).texts([]) == {}
+
+
+@pytest.mark.parametrize("verb", ["contaminated", "substrings", "passages", "audit"])
+def test_folders_of_other_results_are_read_as_those_of_dedup(verb, tmp_path, caplog):
+    rows = {"id": ["a", "b"], "text": ["one two three four five six seven eight", "nothing that anybody said before"]}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    changes = {
+        "contaminated": {"evals": {"set": {"text": rows["text"][:1]}}, "action": "drop"},
+        "substrings": {"length": 8},
+        "passages": {"length": 8},
+        "audit": {"kept": {"id": ["a"]}},
+    }[verb]
+    out = tmp_path / "results" / verb
+    getattr(nd, verb)(rows, id_column="id", output=out, **changes)
+    pq.write_table(pa.table(rows), tmp_path / "results" / "rows.parquet")
+    assert names(tmp_path / "results") == [f"{tmp_path}/results/rows.parquet"]
+    if verb in ("contaminated", "substrings"):
+        kept = [id for batch in open_documents(out, id_column="id").batches() for id in batch.ids.to_pylist()]
+        assert kept == (["b"] if verb == "contaminated" else ["a", "b"])
+    else:
+        with pytest.raises(InputError, match="a result of neardup without a folder kept/"):
+            open_documents(out)

@@ -515,14 +515,14 @@ def a_result_of_texts_keeps_their_ids(box):
     )
 
 
-@case(status=0, writes="again", then=lambda box, ended: _again(box, 6), says=("results of dedup: 1", "in/out"))
+@case(status=0, writes="again", then=lambda box, ended: _again(box, 6), says=("results of neardup: 1", "in/out"))
 def a_result_inside_the_input(box):
     box.result("in/out")
     (box / "d.jsonl").rename(box / "in/d.jsonl")
     return ["dedup", "in", "--id-column", "id", "-o", "again"]
 
 
-@case(says=("results of dedup", "runs/one"))
+@case(says=("results of neardup", "runs/one"))
 def nothing_but_results(box):
     box.result("runs/one")
     return ["dedup", "runs", "-o", "again"]
