@@ -138,10 +138,8 @@ class Audit(WithCounts):
             f"{counts['lost']:,} lost, {counts['missed']:,} missed)"
         )
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return "".join(f"<p>{escape(line)}</p>" for line in sentences(self.report))
+    def _sentences(self) -> list[str]:
+        return sentences(self.report)
 
 
 def sentences(report: dict[str, Any]) -> list[str]:

@@ -321,7 +321,7 @@ def _check_file(path: str) -> None:
 
 
 _TABLES = {REPORT: beginnings_of(DOCUMENTS), **{report: (table,) for report, table in REPORTS.items()}}
-"""The tables of which one is next to each report of a result."""
+"""For each report of a result, the files in one of which its table begins."""
 
 
 def _is_result(system: fs.FileSystem, folder: str) -> bool:

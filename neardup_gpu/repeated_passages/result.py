@@ -59,6 +59,9 @@ class Substrings(WithCounts):
         removed = self.counts["tokens_removed"]
         return {**of_rows(self.counts), "removed": CountedShare(removed, removed, self.counts["tokens"])}
 
+    def _sentences(self) -> list[str]:
+        return [line for _, line in sentences(self.report)]
+
     def __repr__(self) -> str:
         found = self.counts
         return (

@@ -26,6 +26,15 @@ class WithCounts:
 
     report: dict[str, Any]
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return "".join(f"<p>{escape(line)}</p>" for line in self._sentences())
+
+    def _sentences(self) -> list[str]:
+        """Return what notebooks show of the result."""
+        return [repr(self)]
+
     @property
     def counts(self) -> dict[str, int]:
         """The counts of the report by their names: of documents, and of what was looked for in them."""

@@ -74,6 +74,9 @@ class SharedText(WithCounts):
             **of_rows(found),
         }
 
+    def _sentences(self) -> list[str]:
+        return [line for _, line in sentences(self.report)]
+
     def __repr__(self) -> str:
         found = self.counts
         return (

@@ -430,3 +430,10 @@ def test_a_stream_cannot_be_read_twice() -> None:
     batches = pa.RecordBatchReader.from_batches(pa.schema({"text": pa.string()}), [])
     with pytest.raises(InputError, match="is a stream"):
         nd.passages(batches)
+
+
+def test_notebooks_show_sentences() -> None:
+    texts = {"text": ["to be or not to be <that> is", "or not to be: that is"]}
+    for found in (nd.passages(texts, length=4), nd.substrings(texts, length=4, action="list")):
+        shown = found._repr_html_()
+        assert shown.count("<p>") == shown.count("</p>") >= 2 and "4 tokens or more" in shown
