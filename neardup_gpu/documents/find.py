@@ -321,7 +321,7 @@ def _check_file(path: str) -> None:
 
 
 _TABLES = {REPORT: beginnings_of(DOCUMENTS), **{report: (table,) for report, table in REPORTS.items()}}
-"""For each report of a result, the files in one of which its table begins."""
+"""The report of a result, and the files in one of which a table of the result begins."""
 
 
 def _is_result(system: fs.FileSystem, folder: str) -> bool:
