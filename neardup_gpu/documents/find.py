@@ -321,7 +321,7 @@ def _check_file(path: str) -> None:
 
 
 _TABLES = {REPORT: beginnings_of(DOCUMENTS), **{report: (table,) for report, table in REPORTS.items()}}
-"""The report of a result, and the files in one of which a table of the result begins."""
+"""Each report of a result, and the files in which a table next to it may begin."""
 
 
 def _is_result(system: fs.FileSystem, folder: str) -> bool:
