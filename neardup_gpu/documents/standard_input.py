@@ -14,12 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pyarrow import fs
-
 from ..errors import InputError, ResourceError
 from ..store import disk
 from .files import File
 from .formats import FIRST_BYTES, FORMATS, compression_of_bytes, first_bytes, format_of_bytes
+from .local_names import escaped, local_system
 from .packed import COMPRESSIONS
 from .reading_options import INPUT_FORMATS
 
@@ -62,7 +61,7 @@ def spooled(input_format: str | None) -> File:
         raise path
     if not path:
         raise InputError(f"{SHOWN}: was read before, and gives its documents only once; write them to a file.")
-    return File(fs.LocalFileSystem(), path, SHOWN, os.path.dirname(path), path, how="stream")
+    return File(local_system(path), path, SHOWN, os.path.dirname(path), path, how="stream")
 
 
 def remove() -> None:
@@ -80,7 +79,7 @@ atexit.register(remove)
 
 
 def _written(stream: Any, folder: str, input_format: str | None) -> str:
-    """Write the stream to a file whose name ends as its format and compression need it, and return the path."""
+    """Write the stream to a file whose name ends as its format and compression need it; return its escaped path."""
     begins = b""
     while len(begins) < FIRST_BYTES and (more := stream.read(FIRST_BYTES - len(begins))):
         begins += more
@@ -95,10 +94,10 @@ def _written(stream: Any, folder: str, input_format: str | None) -> str:
             file.write(begins)
             begins = stream.read(_COPIED_BYTES)
     if extension is None:
-        extension = _extension(first_bytes(fs.LocalFileSystem(), path) or b"", None)
+        extension = _extension(first_bytes(local_system(escaped(path)), escaped(path)) or b"", None)
     named = os.path.join(folder, f"stdin{extension}{ending}")
     os.rename(path, named)
-    return named
+    return escaped(named)
 
 
 def _extension(begins: bytes, input_format: str | None) -> str:
