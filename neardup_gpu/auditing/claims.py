@@ -13,7 +13,7 @@ from ..documents.memory import is_column
 from ..errors import InputError
 from ..printable import readable_id
 from ..store.artefacts import DOCUMENTS, KEPT_IDS
-from .columns import WrittenColumns
+from .columns import WrittenColumns, one_type
 from .settings import AuditSettings
 from .tools import LAYOUTS, OURS, ToolLayout
 
@@ -88,14 +88,24 @@ class ClaimReader:
 
         Rows in which one of them is null state nothing.
         """
-        written = WrittenColumns(source, "pairs")
-        both = next((names for names in PAIRS_OF_COLUMNS if all(written.first_of([name]) for name in names)), None)
-        if both is None:
-            known = " or ".join(f"{a} and {b}" for a, b in PAIRS_OF_COLUMNS)
-            raise InputError(f"{written.name}: no two columns of ids that state a reason; call them {known}")
-        ids, others = written.columns(list(both))
+        are_paths = isinstance(source, (list, tuple)) and all(isinstance(each, (str, Path)) for each in source)
+        found = [_pairs_of(each) for each in (source if are_paths else [source])]
+        ids, others = (
+            one_type([chunk for each in column for chunk in each.chunks]) for column in zip(*found, strict=True)
+        )
         there = pc.and_(pc.is_valid(ids), pc.is_valid(others))
         return ids.filter(there), others.filter(there)
+
+
+def _pairs_of(source: Any) -> TwoColumns:
+    """Return the two columns of ids of a source of reasons."""
+    written = WrittenColumns(source, "pairs")
+    both = next((names for names in PAIRS_OF_COLUMNS if all(written.first_of([name]) for name in names)), None)
+    if both is None:
+        known = " or ".join(f"{a} and {b}" for a, b in PAIRS_OF_COLUMNS)
+        raise InputError(f"{written.name}: no two columns of ids that state a reason; call them {known}")
+    ids, others = written.columns(list(both))
+    return ids, others
 
 
 def ids_file(source: Any) -> Any:
@@ -109,6 +119,8 @@ def ids_file(source: Any) -> Any:
 
 def _table_of_result(source: Any, table: str) -> str | None:
     """Return the path of a table of a result's folder; None if it is not there."""
+    if isinstance(source, (list, tuple)) and len(source) == 1:
+        source = source[0]
     if not isinstance(source, (str, Path)):
         return None
     return next((str(path) for name in (f"{table}.parquet", table) if (path := Path(source, name)).exists()), None)

@@ -131,10 +131,11 @@ class WrittenColumns:
             for column, name in zip(chunks, names, strict=True):
                 values = batch.column(names.index(name))
                 column.append(values.cast(plain_type(values.type)))
-        return [_one_type(column) for column in chunks]
+        return [one_type(column) for column in chunks]
 
 
-def _one_type(chunks: list[pa.Array]) -> pa.ChunkedArray:
+def one_type(chunks: list[pa.Array]) -> pa.ChunkedArray:
+    """Return chunks of a column as one column: integers of several types as int64, other types as strings."""
     kinds = {chunk.type for chunk in chunks}
     if len(kinds) <= 1:
         return pa.chunked_array(chunks, next(iter(kinds), pa.null()))

@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..log import log
 from ..report import count, shorten
 from .columns import check_ids, is_string, mixed_integers
+from .contract import Reader
 from .kept import filtered
 from .passes import Pass
 from .skipped import Entry, Loss, Problem
@@ -215,9 +216,10 @@ def check_suffix(kind: pa.DataType, column: str, name: str) -> None:
         )
 
 
-def say_repeated(number: int, rule: str, name: str) -> None:
+def say_repeated(number: int, rule: str, readers: Sequence[Reader]) -> None:
     """Log how many documents have the id of an earlier one, if any have."""
     if number:
+        name = readers[0].name if len(readers) == 1 else count(len(readers), "file")
         done = "is left out" if rule == "first" else "got a number after its id"
         found = count(number, "document")
         log.warning("%s: each document whose id an earlier one has %s: %s", name, done, found, extra={"once": True})

@@ -415,7 +415,7 @@ def with_repeats(slices: list[Slice], documents: Documents) -> list[Slice]:
         found.append(replace(each, repeats=tuple(tuple(some.items()) for some in part._repeated.found)))
         all_found.found += part._repeated.found
     documents._repeated = all_found
-    say_repeated(all_found.number, rule, documents._readers[0].name)
+    say_repeated(all_found.number, rule, documents._readers)
     return found
 
 

@@ -430,7 +430,7 @@ class Documents:
                 yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), piece.num_null
                 current.num_documents += len(piece.rows)
         if self._ids_given is None and self._repeats is None:
-            say_repeated(repeated.number, self._policy.on_duplicate_id, self._readers[0].name)
+            say_repeated(repeated.number, self._policy.on_duplicate_id, self._readers)
 
     def _new_passes(self) -> list[Pass]:
         return [

@@ -280,7 +280,7 @@ def read_report(folder: str | Path, name: str = REPORT) -> dict[str, Any]:
     Raises
     ------
     OutputError
-        If the folder is not a finished result.
+        If the folder is not a finished result, or that of another command.
     """
     try:
         report = json.loads(Folder(Path(folder)).read(name, MOST_REPORT))
@@ -288,4 +288,7 @@ def read_report(folder: str | Path, name: str = REPORT) -> dict[str, Any]:
             return report
     except (OSError, ValueError, RecursionError):
         pass
+    other = report_name(folder)
+    if other not in (name, REPORT):
+        raise OutputError(f"{folder}: a result of another command, which wrote {other}; a result with {name} is needed")
     raise OutputError(f"{folder}: not a finished result, there is no readable {name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,8 @@ def test_a_result_of_text_files_is_judged(tmp_path: Path) -> None:
     for name, text in zip("abcd", TEXTS, strict=True):
         (tmp_path / "texts" / f"{name}.txt").write_text(text)
     nd.dedup(tmp_path / "texts", output=tmp_path / "result")
-    for tool in (None, "neardup"):
-        found = nd.audit(tmp_path / "texts", kept=tmp_path / "result", tool=tool)
+    for tool, kept in itertools.product((None, "neardup"), (tmp_path / "result", [str(tmp_path / "result")])):
+        found = nd.audit(tmp_path / "texts", kept=kept, tool=tool)
         assert (found.counts["removed"], found.counts["lost"], found.counts["missed"]) == (1, 0, 0)
 
 
@@ -287,7 +288,7 @@ def test_files_of_clusters_and_of_reasons_may_be_repeated(tmp_path: Path, capsys
     texts = ["one two three four five six"] * 2 + ["another text with other words in it"]
     tables = {"corpus": {"id": IDS[:3], "text": texts}, "kept": {"id": ["a", "c"]}}
     tables |= {"c0": {"id": ["a"], "group": [1]}, "c1": {"id": ["b", "c"], "group": [1, 2]}}
-    tables |= {"p0": {"id_a": ["b"], "id_b": ["a"]}, "p1": {"id_a": ["c"], "id_b": ["a"]}}
+    tables |= {"p0": {"id_a": ["b"], "id_b": ["a"]}, "p1": {"id": ["c"], "duplicate_of": ["a"]}}
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     paths = {name: str(tmp_path / f"{name}.parquet") for name in tables}
