@@ -194,7 +194,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     counts, recipe, limits = report["counts"], report["recipe"], report["limits"]
     documents = counts["documents"]
     text = "" if counts["text_bytes"] is None else f"{size(counts['text_bytes'])} of text, "
-    rows = [("documents", f"{documents:,}, {text}{count(counts['tokens'], 'token')}")]
+    overlapping = " in windows that overlap" if str(recipe.get("unit", "")).startswith("window") else ""
+    rows = [("documents", f"{documents:,}, {text}{count(counts['tokens'], 'token')}{overlapping}")]
     left_out = report.get("left_out_records") or {}
     if left_out:
         listed = (count(number, RECORDS[kind]) for kind, number in left_out.items())

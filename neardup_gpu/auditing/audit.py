@@ -29,9 +29,11 @@ from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ArgumentTypeError, InputError, OutputError, ParameterError
 from ..jobs.bounded import temporary_folder
+from ..log import log
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
 from ..records import dataclass
+from ..report import count
 from ..results.by_value import Grouping
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
@@ -378,6 +380,8 @@ class _AuditRun:
             names, labels = coded.dictionary, numpy_of(coded.indices).astype(np.int64)
             members = np.unique(labels[rows >= 0] * len(corpus) + rows[rows >= 0])  # each once
             labels, rows = np.divmod(members, len(corpus))
+            if several := int((np.bincount(rows) > 1).sum()):
+                log.warning("clusters: %s in several clusters; each cluster counts", count(several, "document"))
             wanted[rows] = True
         if pairs is not None:
             mine, others = (rows_of(ids, corpus, "pairs", ignore, matched.counts) for ids in pairs)

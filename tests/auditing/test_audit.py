@@ -128,6 +128,13 @@ def test_clusters_that_are_measured_in_blocks_give_the_same(monkeypatch):
     assert audited(texts, [0, 5], clusters=pa.concat_tables([stated, stated])).clusters.equals(whole)
 
 
+def test_documents_in_several_clusters_are_told_of(caplog):
+    stated = pa.table({"id": ["d0", "d1", "d1"], "group": ["a", "a", "b"]})
+    found = audited([text(1), text(1), text(2)], [0, 2], clusters=stated)
+    assert found.counts["clusters"] == 1 and found.counts["cluster_reasons"] == 1
+    assert caplog.messages == ["clusters: 1 document in several clusters; each cluster counts"]
+
+
 def test_copies_are_counted_by_documents():
     texts = [text(1), text(1), text(1), text(1, changed=2), text(1, changed=2), text(2)]
     found = audited(texts, range(6))
