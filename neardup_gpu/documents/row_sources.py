@@ -35,6 +35,8 @@ class RowSource:
     def __init__(self, source: Any, as_columns: Callable[[dict[str, Any]], Any]) -> None:
         self._source, self._as_columns = source, as_columns
         self.rewindable = not isinstance(source, Iterator)
+        self.is_empty = False
+        """Whether it was read and gives no rows, whose columns nobody knows."""
         given = getattr(source, "schema", None)
         self._schema = given if isinstance(given, pa.Schema) else None
 
@@ -71,6 +73,7 @@ class RowSource:
 
     def _of_rows(self, rows: Iterator[Any]) -> pa.RecordBatchReader:
         begun = list(itertools.islice(rows, FIRST_ROWS))
+        self.is_empty = not begun and self._schema is None
         table = self._table(begun, 0, self._schema)
         schema = table.schema
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
@@ -124,6 +126,9 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
     tables, given, has_text = as_tables(source), reading, not reading.integers
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
+        if len(tables) == 1 and getattr(next(iter(tables.values())), "is_empty", False):
+            wanted = [reading.id_column, *(reading.text_columns or ["text"]), *options["other_columns"]]
+            memory = [Memory(pa.table({name: pa.nulls(0, pa.string()) for name in wanted if name is not None}))]
         documents = Documents(memory, "memory", reading, sources=[], **options)
         return _with_effects(documents, given, {**dict.fromkeys(_NEEDED, False), "encoding": has_text})
     names = names_of(source)

@@ -216,3 +216,11 @@ def test_a_query_without_an_order_is_noticed(tmp_path: Path) -> None:
     assert dedup(
         connection.sql("select * from texts order by id"), id_column="id", output=tmp_path / "out"
     ).kept.num_rows
+
+
+@pytest.mark.parametrize("options", [{}, {"id_column": "id"}, {"id_column": "name", "text_columns": ["title", "body"]}])
+def test_an_iterable_without_rows_has_any_column(options: dict[str, Any], tmp_path: Path) -> None:
+    found = dedup((row for row in ()), output=tmp_path / "out", writing=Writing(ids_only=True), **options)
+    assert found.report["counts"]["documents"] == 0 and found.warnings
+    with pytest.raises(InputError, match="no column 'id'"):
+        dedup((text for text in ["one text"]), id_column="id")
