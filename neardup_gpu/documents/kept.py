@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -285,4 +286,7 @@ def writing(path: Path, folder: Path) -> Iterator[None]:
         name = (folder.name / path.relative_to(folder)).as_posix()
         # The folder around this one has a temporary name until everything is written.
         why = brief(str(error).replace(str(folder), folder.name or "."))
-        raise OutputError(f"{name}: cannot be written ({why}); choose another output folder.") from error
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        place = next((each.parent for each in (folder, *folder.parents) if each.name.startswith(".")), folder)
+        way = f"the disk of {place} is full" if is_full else "choose another output folder"
+        raise OutputError(f"{name}: cannot be written ({why}); {way}.") from error
