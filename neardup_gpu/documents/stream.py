@@ -474,7 +474,7 @@ class Documents:
             try:
                 text, num_null, num_stripped = self._text(batch, reader)
             except OutsideError as error:
-                row = rows[error.row] + (reader.part.first_place or 0) + 1
+                row = rows[error.row] + reader.rows_before() + 1
                 which = "" if ids is None else f" of document {ids[error.row].as_py()!r}"
                 what = f"column {self.text_columns[0]!r}{which} holds {outside_int64(error.value)}"
                 raise InputError(f"{reader.name}: row {row:,}: {what}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -156,15 +155,20 @@ class TextFiles(Reader):
 
     def _copy(self, folder: Path, files: Step[int]) -> Iterable[None]:
         for row in files.make():
-            file, seen, target = self.files[row], self.seen[row], folder / self.ids[row]
-            with writing(target, folder):
-                with reading(file.name):
-                    source = file.system.open_input_stream(file.path, compression=None)
-                with source, open(target, "wb") as output:
-                    shutil.copyfileobj(source, output, 1 << 20)
-                if seen is not None:
-                    seen.check(file)
+            target = folder / self.ids[row]
+            with writing(target, folder), open(target, "wb") as output:
+                for piece in self._stored_bytes(row):
+                    output.write(piece)
         return ()
+
+    def _stored_bytes(self, row: int) -> Iterator[bytes]:
+        """Yield the bytes of a file as they are stored; errors name this file."""
+        file, seen = self.files[row], self.seen[row]
+        with reading(file.name), file.system.open_input_stream(file.path, compression=None) as source:
+            while piece := source.read(1 << 20):
+                yield piece
+        if seen is not None:
+            seen.check(file)
 
     def kept_schema(self) -> pa.Schema:
         """The text that a reader of each file sees: strings, unless a file that has been read is not UTF-8."""

@@ -1006,3 +1006,19 @@ def test_rows_that_are_skipped_have_numbers_too(tmp_path):
 
 def test_documents_in_memory_have_no_file():
     assert not {"file", "row"} & {*dedup(pa.table({"text": ["a"]}), writing=Writing(check=0)).documents.column_names}
+
+
+def test_a_text_that_cannot_be_read_again_is_no_fault_of_the_output(tmp_path, monkeypatch):
+    memory = pytest.importorskip("fsspec.implementations.memory")
+    memory.MemoryFileSystem().pipe("/read_again/a.txt", b"to be or not to be " * 100_000)
+    documents = open_documents("memory://read_again")
+    number, reads = sum(batch.num_rows for batch in documents.batches()), memory.MemoryFile.read
+
+    def ends(file, *size):
+        if file.tell() >= 1 << 20:
+            raise OSError(5, "Input/output error")
+        return reads(file, *size)
+
+    monkeypatch.setattr(memory.MemoryFile, "read", ends)
+    with pytest.raises(InputError, match=r"memory://read_again/a\.txt: cannot be read \(Input/output error\)"):
+        documents.write_kept(tmp_path / "kept", np.ones(number, bool))
