@@ -13,7 +13,7 @@ from .. import checks
 from ..documents import nested, open_documents
 from ..documents.ahead import closing
 from ..documents.batches import PIECE_BYTES
-from ..documents.columns import plain_type
+from ..documents.columns import decoded, plain_type
 from ..documents.contract import WHOLE, Reader, infers_types
 from ..documents.find import find_files, with_kinds
 from ..documents.formats import reader_of
@@ -136,7 +136,7 @@ class WrittenColumns:
         for batch in self.batches(names):
             for column, name in zip(chunks, names, strict=True):
                 values = batch.column(names.index(name))
-                column.append(values.cast(plain_type(values.type)))
+                column.append(decoded(values, plain_type(values.type)))
         return [_one_type(column) for column in chunks]
 
 

@@ -147,6 +147,12 @@ BAD = {
 }
 
 
+def test_ids_that_are_uuids() -> None:
+    ids = pa.array([bytes([number] * 16) for number in range(4)], pa.uuid())
+    found = nd.audit(CORPUS.set_column(0, "id", ids), kept={"id": ids.slice(0, 3)}, id_column="id")
+    assert kept_by(found) == 3
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused(case: str) -> None:
     options, message = BAD[case]
