@@ -136,7 +136,10 @@ class WrittenColumns:
         for batch in self.batches(names):
             for column, name in zip(chunks, names, strict=True):
                 values = batch.column(names.index(name))
-                column.append(decoded(values, plain_type(values.type)))
+                kind = plain_type(values.type)
+                if pa.types.is_nested(kind):
+                    raise InputError(f"{self.name}: column {name!r} holds {kind}; an audit needs strings or numbers")
+                column.append(decoded(values, kind))
         return [_one_type(column) for column in chunks]
 
 

@@ -142,6 +142,11 @@ BAD = {
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
     "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
+    "ids that are lists": ({"kept": {"id": [["a"]]}}, "column 'id' holds list.*; an audit needs strings or numbers"),
+    "clusters that are lists": (
+        {"kept": {"id": ["a"]}, "clusters": {"id": ["a"], "cluster": [["x"]]}},
+        "column 'cluster' holds list.*; an audit needs",
+    ),
     "kept by numbers": ({"kept": {"id": ["a"], "kept": [1]}}, "column .kept. holds int64, not true or false"),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
