@@ -139,6 +139,11 @@ BAD = {
     ),
     "texts removed": ({"removed": {"id": ["a"]}, "by_text": True}, "by_text: texts are matched with kept rows"),
     "a method that misses": ({"kept": {"id": ["a"]}, "method": "minhash"}, "may miss pairs"),
+    "a recipe of groups": ({"kept": {"id": ["a"]}, "recipe": nd.Recipe(within=("site",))}, "within site: an audit"),
+    "integers": (
+        {"kept": {"id": ["a"]}, "recipe": nd.Recipe(shingles=nd.Shingles(tokens="ids"))},
+        "tokens 'ids': an audit compares texts",
+    ),
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
     "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
