@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from flat import flat
 from hypothesis import given, settings, strategies as st
+from page_of import page_of
 
 from neardup_gpu import Recipe, Shingles, Writing, dedup
 from neardup_gpu.errors import InputError
@@ -34,6 +35,13 @@ def test_against_a_reference_set():
     found = dedup(TABLE.slice(1), id_column="id", against=reference, writing=Writing(check=0)).explain("near")
     assert (found.duplicate_of, found.in_reference) == ("known", True)
     assert found.resemblance == found.shared / found.united == 36 / 37
+
+
+def test_numbers_are_text_beside_ids_of_a_reference_set_that_are_text():
+    numbered = TABLE.set_column(0, "id", pa.array([7, 8, 9]))
+    result = dedup(numbered, id_column="id", against=TABLE.slice(0, 1), writing=Writing(check=0))
+    assert result.explain("8").resemblance == 36 / 37
+    assert "Texts are not shown" not in page_of(result).html
 
 
 def test_a_result_of_files_explains_itself(tmp_path):

@@ -92,6 +92,12 @@ class AuditOptions:
         found = choose_recipe(recipe, "exact", **chosen)
         if not isinstance(found.method, Join):
             raise ParameterError(f"method {found.method.name!r} may miss pairs; an audit takes exact or containment")
+        if found.within:
+            raise ParameterError(
+                f"within {', '.join(found.within)}: an audit compares all documents; audit those of one value at a time"
+            )
+        if found.shingles.token_kind.of_integers:
+            raise ParameterError("tokens 'ids': an audit compares texts, and no integers; give it the texts")
         return cls(
             settings=AuditSettings(**own),
             recipe=found.with_(keep="first", cluster="greedy", only_against=False),

@@ -169,7 +169,7 @@ def check_type(ids: pa.ChunkedArray, corpus: pa.DataType, what: str) -> pa.Chunk
         )
     try:
         return ids.cast(corpus)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise InputError(f"{what}: its ids cannot be ids of the corpus ({error})") from None
 
 

@@ -13,7 +13,7 @@ from .. import checks
 from ..documents import nested, open_documents
 from ..documents.ahead import closing
 from ..documents.batches import PIECE_BYTES
-from ..documents.columns import plain_type
+from ..documents.columns import decoded, plain_type
 from ..documents.contract import WHOLE, Reader, infers_types
 from ..documents.find import find_files, with_kinds
 from ..documents.formats import reader_of
@@ -130,7 +130,10 @@ class WrittenColumns:
         for batch in self.batches(names):
             for column, name in zip(chunks, names, strict=True):
                 values = batch.column(names.index(name))
-                column.append(values.cast(plain_type(values.type)))
+                kind = plain_type(values.type)
+                if pa.types.is_nested(kind):
+                    raise InputError(f"{self.name}: column {name!r} holds {kind}; an audit needs strings or numbers")
+                column.append(decoded(values, kind))
         return [one_type(column) for column in chunks]
 
 

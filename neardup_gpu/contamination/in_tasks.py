@@ -139,13 +139,17 @@ def _tables(findings: Findings) -> list[pa.Table]:
     hits = [np.concatenate(arrays) for arrays in zip(NO_HITS, *(each.hits for each in findings.listed), strict=True)]
     ids = one_integer_type([each.ids for each in findings.listed])
     named = {"id": pa.chunked_array(ids) if ids else pa.nulls(0, pa.int64())}
+    kinds = {"id": named["id"].type}  # of numbers from 2**63 on, Arrow does not find out the type
+    passages = {
+        name: pa.array([getattr(each, name) for each in findings.passages], kinds.get(name)) for name in Passage._fields
+    }
     spans = [np.concatenate(arrays) for arrays in zip(NO_SPANS, *findings.spans, strict=True)]
     emptied, seams = np.concatenate([NO_SPANS[0], *findings.emptied]), joined_seams(findings.seams, 0)
     return [
         pa.table({**{name: arrow(each) for name, each in zip(Hits._fields, hits, strict=True)}, **named}),
         pa.table({str(number): arrow(each) for number, each in enumerate(spans)}),
         pa.table({"document": arrow(emptied)}),
-        pa.Table.from_pylist([each._asdict() for each in findings.passages]),
+        pa.table(passages),
         pa.table({"value": pa.chunked_array(findings.values, pa.large_string())}),
         pa.table({"place": arrow(seams.values)}),
         pa.table({"end": arrow(seams.offsets[1:])}),

@@ -24,6 +24,7 @@ from ..documents.standard_input import NAME as STDIN
 from ..documents.stream import Documents
 from ..engine.arrays import apart
 from ..errors import InputError
+from ..printable import readable_id
 from ..recipe import Recipe
 from ..report import some
 from ..stages import count_tokens
@@ -237,8 +238,15 @@ def _read(
         if within:
             apart(tokens, group_words([batch.columns[name] for name in within], source, batch.first_row)[0])
         values.append(tokens.values)
-        ids.append(batch.ids.cast(pa.string()))
+        ids.append(_as_text(batch.ids))
     return (np.concatenate(values), np.concatenate(sizes)), pa.concat_arrays(ids)
+
+
+def _as_text(ids: pa.Array) -> pa.Array:
+    try:
+        return ids.cast(pa.string())
+    except pa.ArrowInvalid:  # bytes that are not UTF-8
+        return pa.array(map(readable_id, ids.to_pylist()), pa.string())
 
 
 def _together(fields: list[tuple[np.ndarray, ...]], numbers: list[int]) -> tuple[np.ndarray, Targets]:

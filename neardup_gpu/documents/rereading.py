@@ -87,8 +87,9 @@ def texts_of(
     num_bytes = 0
     with closing(documents.batches()) as batches:
         for batch in batches:
+            ids_there = _as(batch.ids, wanted.type)
             for number, place in _places(batch, wanted, rows):
-                if number in found or batch.ids[place].as_py() != wanted[number].as_py():
+                if number in found or ids_there[place].as_py() != wanted[number].as_py():
                     continue
                 text = batch.text[place]
                 num_bytes += len(text) if len(text) <= longest else 0
@@ -128,13 +129,17 @@ def _places(batch: Batch, wanted: pa.Array, rows: Sequence[int] | None) -> Itera
     if rows is not None:
         first, last = np.searchsorted(rows, [batch.first_row, batch.first_row + batch.num_rows]).tolist()
         return [(number, rows[number] - batch.first_row) for number in range(first, last)]
-    try:
-        ids = batch.ids.cast(wanted.type)
-    except pa.ArrowInvalid:  # integers that these ids cannot be
-        return []
-    numbers = pc.index_in(ids, wanted)
+    numbers = pc.index_in(_as(batch.ids, wanted.type), wanted)
     places = np.flatnonzero(numpy_of(numbers.is_valid()))
     return zip(numbers.take(pa.array(places)).to_pylist(), places.tolist(), strict=True)
+
+
+def _as(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return ids in the type of others: integers are text if those of another input are, and null if they cannot be."""
+    try:
+        return ids.cast(kind)
+    except pa.ArrowInvalid:
+        return pa.nulls(len(ids), kind)
 
 
 def first_texts(documents: Documents, number: int, max_bytes: int) -> list[str]:

@@ -211,8 +211,8 @@ def decided(
     frequencies = None if common is None else common.frequencies
     left_out = {} if frequencies is None else {"common_shingles": len(frequencies), "only_common": len(alone)}
     if recipe.within:
-        values = [one_array(of_live(snapshot, name, types[name])) for name in recipe.within]
-        left_out["without_value"] = group_words(values, 0, 0)[1]
+        columns_within = [one_array(of_live(snapshot, name, types[name])) for name in recipe.within]
+        left_out["without_value"] = group_words(columns_within, 0, 0)[1]
     report = _report(facts, tools, limits, clock, left_out)
     return Result(
         tables.documents, tables.pairs, report, recipe, frequencies=frequencies, units=tables.units, facts=facts

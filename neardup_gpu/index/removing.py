@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
+from ..documents.columns import decoded, plain_type
 from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count
@@ -178,4 +179,4 @@ def checked_array(ids: Any) -> pa.Array:
         ) from None
     if given.null_count:
         raise InputError("ids: an id is null; nothing was done")
-    return given
+    return decoded(given, plain_type(given.type))

@@ -100,19 +100,19 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
         return []
     keys = pa.table({"id": table["id"], "source_id": table["source_id"], "equal": table["tokens_equal"]})
     pairs = keys.group_by(["id", "source_id"], use_threads=False).aggregate([("equal", "sum")])
-    chosen, seen = [], set()
+    chosen: dict[tuple[Any, Any], int] = {}
     for row in np.argsort(-numpy_of(pairs["equal_sum"]), kind="stable").tolist():
-        pair = pairs["id"][row].as_py(), pairs["source_id"][row].as_py()
-        if pair[0] not in seen and ("source", pair[1]) not in seen:
-            seen |= {pair[0], ("source", pair[1])}
-            chosen.append((pair, pairs["equal_sum"][row].as_py()))
+        name, source = pairs["id"][row].as_py(), pairs["source_id"][row].as_py()
+        if all(name != other and source != taken for other, taken in chosen):
+            chosen[name, source] = row
         if len(chosen) == PAIRS:
             break
-    own = raw_texts(documents, {pair[0] for pair, _ in chosen})
-    theirs = raw_texts(sources, {pair[1] for pair, _ in chosen})
+    own = raw_texts(documents, {name for name, _ in chosen})
+    theirs = raw_texts(sources, {source for _, source in chosen})
     made, holds = [], KINDS[found.report["settings"]["tokens"]].holds
-    for number, ((name, source), equal) in enumerate(chosen):
-        rows = table.filter(pc.and_(pc.equal(table["id"], name), pc.equal(table["source_id"], source)))
+    for number, ((name, source), row) in enumerate(chosen.items()):
+        of_pair = (pc.equal(table[column], pairs[column][row]) for column in ("id", "source_id"))
+        rows, equal = table.filter(pc.and_(*of_pair)), pairs["equal_sum"][row].as_py()
         passages = rows.slice(0, EACH).to_pylist()
         more = "" if len(passages) == len(rows) else f", the first {EACH} of {len(rows):,} shown"
         title = f"{count(equal, 'equal token')} in {count(len(rows), 'passage')}{more}: "

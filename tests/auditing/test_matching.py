@@ -163,6 +163,11 @@ BAD = {
     ),
     "texts removed": ({"removed": {"id": ["a"]}, "by_text": True}, "by_text: texts are matched with kept rows"),
     "a method that misses": ({"kept": {"id": ["a"]}, "method": "minhash"}, "may miss pairs"),
+    "a recipe of groups": ({"kept": {"id": ["a"]}, "recipe": nd.Recipe(within=("site",))}, "within site: an audit"),
+    "integers": (
+        {"kept": {"id": ["a"]}, "recipe": nd.Recipe(shingles=nd.Shingles(tokens="ids"))},
+        "tokens 'ids': an audit compares texts",
+    ),
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
     "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
@@ -174,12 +179,23 @@ BAD = {
         {"removed": {"id": ["a"], "kept": ["web"]}},
         "removed: column 'kept' holds 'web' in row 1; write true",
     ),
-    "lists": (
+    "ids that are lists": ({"kept": {"id": [["a"]]}}, "column 'id' holds list.*; an audit needs strings or numbers"),
+    "clusters that are lists": (
+        {"kept": {"id": ["a"]}, "clusters": {"id": ["a"], "cluster": [["x"]]}},
+        "column 'cluster' holds list.*; an audit needs",
+    ),
+    "marks that are lists": (
         {"kept": {"id": ["a"], "kept": [[1]]}},
-        "kept: column 'kept' holds list<item: int64>; write true or false",
+        "column 'kept' holds list.*; an audit needs strings or numbers",
     ),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
+
+
+def test_ids_that_are_uuids() -> None:
+    ids = pa.array([bytes([number] * 16) for number in range(4)], pa.uuid())
+    found = nd.audit(CORPUS.set_column(0, "id", ids), kept={"id": ids.slice(0, 3)}, id_column="id")
+    assert kept_by(found) == 3
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -207,6 +207,12 @@ def test_planted_items_are_found_in_their_places(kind):
     assert row["run"] == len(words(stands)) and row["share_of_item"] == row["run"] / 18
 
 
+def test_items_whose_ids_are_bytes():
+    items = pa.table({"id": [b"\xff", b"b"], "text": [ITEM, "other"]})
+    found = nd.contaminated({"id": [1], "text": [ITEM]}, {"set": items}, id_column="id", fields="text")
+    assert found.evals["eval_id"].to_pylist() == ["\\xff", "b"]
+
+
 def test_half_of_an_item():
     """Tulu 3 alone asks for more than half of the tokens."""
     item = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"

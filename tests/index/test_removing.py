@@ -42,6 +42,13 @@ def test_a_request_to_remove_can_be_repeated(folder: Path) -> None:
         assert index.remove(["b"], dry_run=True) == (1, [], False) and len(index) == 3
 
 
+def test_documents_are_removed_by_uuids(tmp_path: Path) -> None:
+    ids = pa.array([bytes([number] * 16) for number in range(2)], pa.uuid())
+    with nd.Index.create(tmp_path / "index", method="exact") as index:
+        index.add(pa.table({"id": ids, "text": ["one text", "another one"]}), id_column="id")
+        assert index.remove(ids.slice(1)).documents == 1 and len(index) == 1
+
+
 def test_documents_are_removed_by_the_value_of_a_column(tmp_path: Path) -> None:
     columns = {
         "source": ["x", "y", None, "x"],

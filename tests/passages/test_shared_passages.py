@@ -340,6 +340,12 @@ def test_the_map_shows_the_largest_flows() -> None:
     assert "x from y: 50 tokens" in "".join(_map(by))
 
 
+def test_pairs_of_large_ids_are_shown(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([2**64 - 1, 2**63], pa.uint64()), "text": [PASSAGE, f"so {PASSAGE}"]})
+    nd.passages(table, id_column="id", length=5, output=tmp_path / "out")
+    assert f"source: {2**64 - 1}" in (tmp_path / "out/passages.html").read_text()
+
+
 def test_html_and_joined_columns(tmp_path: Path) -> None:
     """Bytes are those of the text that a reader sees."""
     rows = [{"title": "A", "html": f"<p>{PASSAGE}<b>!</b>"}, {"title": "B", "html": f"<i>so</i> {PASSAGE}"}]
