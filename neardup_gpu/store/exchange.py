@@ -522,7 +522,7 @@ def _opened(place: Place, name: str, partition: int) -> Iterator[_OpenedExchange
         partitions = np.frombuffer(index, _PARTITION, num_used, schema_bytes)
         at, runs = np.searchsorted(partitions["partition"], partition), np.empty(0, _RUN)
         if at < num_used and partitions["partition"][at] == partition:
-            ends = np.append(partitions["end"], 0)
+            ends = np.append(partitions["end"], 0)  # so that ends[-1] is where the runs of the first one begin
             found = read(start - (ends[-2] - ends[at - 1]) * _RUN.itemsize, (ends[at] - ends[at - 1]) * _RUN.itemsize)
             if checksum(found) != partitions["sum"][at]:
                 raise _damaged(place, name, "has changed since it was written (a checksum differs)")
