@@ -96,6 +96,10 @@ class AuditOptions:
             raise ParameterError(
                 f"within {', '.join(found.within)}: an audit compares all documents; audit those of one value at a time"
             )
+        if found.ignore_common is not None:
+            raise ParameterError(
+                "ignore_common: an audit joins some documents, and would count those alone; leave it out"
+            )
         if found.shingles.token_kind.of_integers:
             raise ParameterError("tokens 'ids': an audit compares texts, and no integers; give it the texts")
         return cls(

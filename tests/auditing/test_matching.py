@@ -164,6 +164,7 @@ BAD = {
     "texts removed": ({"removed": {"id": ["a"]}, "by_text": True}, "by_text: texts are matched with kept rows"),
     "a method that misses": ({"kept": {"id": ["a"]}, "method": "minhash"}, "may miss pairs"),
     "a recipe of groups": ({"kept": {"id": ["a"]}, "recipe": nd.Recipe(within=("site",))}, "within site: an audit"),
+    "common shingles": ({"kept": {"id": ["a"]}, "recipe": nd.Recipe(ignore_common=2)}, "ignore_common: an audit joins"),
     "integers": (
         {"kept": {"id": ["a"]}, "recipe": nd.Recipe(shingles=nd.Shingles(tokens="ids"))},
         "tokens 'ids': an audit compares texts",
