@@ -184,8 +184,8 @@ def _find(
         with reading(_shortened(source), uri=source):
             if system.get_file_info(root).type != fs.FileType.Directory:
                 raise InputError(
-                    f"{_shortened(source)}: a result of neardup without a folder kept/; name the documents that it was "
-                    "made of."
+                    f"{_shortened(source)}: a result of neardup without a folder kept/, which ids_only and some verbs "
+                    "do not write; name the documents."
                 )
     chosen_pattern = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
     rule = _Rule(Pattern("**/*" if chosen_pattern is None else chosen_pattern), by_user=chosen_pattern is not None)

@@ -23,6 +23,7 @@ from .formats import reader_of
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
 from .reading_options import Reading, chosen_reading, reading_of
+from .row_sources import RowSource
 from .skipped import Entry, Noted
 from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
@@ -126,7 +127,7 @@ def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str]
     tables, given, has_text = as_tables(source), reading, not reading.integers
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
-        if len(tables) == 1 and getattr(next(iter(tables.values())), "is_empty", False):
+        if any(isinstance(table, RowSource) and table.is_empty for table in tables.values()):
             wanted = [reading.id_column, *(reading.text_columns or ["text"]), *options["other_columns"]]
             memory = [Memory(pa.table({name: pa.nulls(0, pa.string()) for name in wanted if name is not None}))]
         documents = Documents(memory, "memory", reading, sources=[], **options)

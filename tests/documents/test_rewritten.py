@@ -148,7 +148,7 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
     assert ids.column_names == ["id"] and ids["id"].to_pylist() == [row["id"] for row in expected]
     assert not (out / "kept").exists()
     info.check(out)
-    with pytest.raises(InputError, match="without its folder kept/, as ids_only makes it"):
+    with pytest.raises(InputError, match="without a folder kept/, which ids_only and some verbs"):
         open_documents(out)
     assert explain(out, expected[0]["id"]).kept
     dedup(lines, id_column="id", output=out, writing=Writing(overwrite=True))
