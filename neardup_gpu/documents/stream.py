@@ -26,7 +26,7 @@ from ..report import count
 from ..text.raw_text import TO_STRING, to_readable
 from . import nested
 from .ahead import Step, ahead, closing
-from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, ragged, size_of, sliced
+from .batches import PIECE_BYTES, ReadRows, TextParts, coalesce, one_integer_type, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type, validated_column
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
@@ -623,6 +623,7 @@ class Documents:
         schema = pa.schema([pa.field(self.id_column, kind)])
         chunks: list[pa.Array] = []
         self._passes = passes = self._new_passes()
+        integers = IntegerRange(self.id_column)
         with closing(
             over_readers(self._readers, lambda i: self._readers[i].steps(schema, PIECE_BYTES), size_of)
         ) as found:
@@ -632,12 +633,13 @@ class Documents:
                     current.skipped.note(item)
                     continue
                 with reading(name):
-                    ids = decoded(validated_column(item.batch.column(0)), kind)
+                    ids = _ids(validated_column(item.batch.column(0)), kind, self._readers[number])
+                integers.check(ids, name)
                 check_ids(ids, self.id_column, name, int(item.rows[0]) if len(item.rows) else 0)
                 chunks.append(copied(ids))
                 current.num_documents += len(ids)
         if chunks:
-            self.check_unique(pa.chunked_array(chunks), what)
+            self.check_unique(pa.chunked_array(one_integer_type(chunks)), what)
         self._unique = True  # unless a file changes, which is noticed
 
     def write_kept(self, folder: Path, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
@@ -775,9 +777,12 @@ class _ReadPiece(NamedTuple):
 
 
 def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:
-    """Ids as they are given; integers whose type was inferred stay as wide as they had to be read."""
-    if reader.infers_types and pa.types.is_integer(column.type) and (kind is None or pa.types.is_integer(kind)):
-        return column
+    """Return ids in their type; integers whose type was inferred, or that do not fit it, stay as wide as they are."""
+    if pa.types.is_integer(column.type) and (kind is None or pa.types.is_integer(kind)):
+        if reader.infers_types:
+            return column
+        if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) >= 2**63:
+            return column
     return decoded(column, kind)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -120,3 +121,24 @@ def test_what_is_refused(files: list[str]) -> None:
     with pytest.raises(InputError, match="holds int64, which takes no suffix"):
         nd.dedup(numbers, reading=nd.Reading(id_column="id", on_duplicate_id="suffix"))
     assert len(nd.dedup(numbers, reading=nd.Reading(id_column="id", on_duplicate_id="first")).documents) == 1
+
+
+def test_ids_of_signed_and_of_unsigned_integers(tmp_path: Path) -> None:
+    """Files of int64 and of uint64, by each verb that reads ids: some are beyond int64, or also some are negative."""
+    texts = ["to be or not to be", "that is the question"]
+    for name, ids in (("a", [1, 5]), ("b", [2**63 + 1, 7]), ("c", [-1, 8])):
+        kind = pa.uint64() if name == "b" else pa.int64()
+        pq.write_table(pa.table({"id": pa.array(ids, kind), "text": texts}), tmp_path / f"{name}.parquet")
+    files = {name: str(tmp_path / f"{name}.parquet") for name in "abc"}
+    work = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1000)
+    for found in (
+        nd.dedup([files["a"], files["b"]], id_column="id"),
+        nd.dedup([files["a"], files["b"]], id_column="id", output=tmp_path / "out", workers=work),
+        nd.substrings([files["a"], files["b"]], id_column="id", length=2),
+    ):
+        ids = found.documents["id"]
+        assert ids.type == pa.uint64() and ids.to_pylist() == [1, 5, 2**63 + 1, 7]
+    with pytest.raises(
+        InputError, match=r"c\.parquet: column 'id' holds negative integers and integers from 2\*\*63 on"
+    ):
+        nd.dedup([files["b"], files["c"]], id_column="id")
