@@ -68,6 +68,6 @@ def _add(column: pa.Array, sizes: xxhash.xxh3_64, values: xxhash.xxh3_64) -> Non
     elif is_text(column.type):
         sizes.update(numpy_of(pc.fill_null(pc.binary_length(column.cast(pa.large_binary())), -1)).tobytes())
         text = ragged(column.cast(pa.large_binary()))
-        values.update(text.values[text.offsets[0] : text.offsets[-1]])
+        values.update(text.values[text.offsets[0] : text.offsets[-1]].data)
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         values.update(numpy_of(column.fill_null(0)).tobytes())
