@@ -96,7 +96,7 @@ class Memory(Reader):
         InputError
             If they cannot be read, or are not those of an earlier pass.
         """
-        if isinstance(self.source, pa.Table) or not self.rewindable:
+        if isinstance(self.source, (pa.Table, StoredTable)) or not self.rewindable:
             return self._all_batches()
         return self._same.watched(self._all_batches(), read)
 

@@ -12,7 +12,7 @@ from ..data import numpy_of
 from ..errors import InputError
 from . import nested
 from .batches import ragged
-from .columns import is_text, plain_type
+from .columns import decoded, is_text, plain_type
 
 
 class SameRows:
@@ -61,13 +61,14 @@ class SameRows:
 
 def _add(column: pa.Array, sizes: xxhash.xxh3_64, values: xxhash.xxh3_64) -> None:
     """Add a column of a batch to the checksums of its sizes and of its values."""
-    column = column.cast(plain_type(column.type))
+    column = decoded(column, plain_type(column.type))
     if nested.is_list(column.type):
         sizes.update(numpy_of(pc.fill_null(pc.list_value_length(column), -1)).tobytes())
         _add(column.flatten(), sizes, values)
     elif is_text(column.type):
-        sizes.update(numpy_of(pc.fill_null(pc.binary_length(column.cast(pa.large_binary())), -1)).tobytes())
-        text = ragged(column.cast(pa.large_binary()))
+        column = column.cast(pa.large_binary())
+        sizes.update(numpy_of(pc.fill_null(pc.binary_length(column), -1)).tobytes())
+        text = ragged(column.fill_null(b""))  # a null may have bytes, which mean nothing
         values.update(text.values[text.offsets[0] : text.offsets[-1]].data)
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         values.update(numpy_of(column.fill_null(0)).tobytes())
