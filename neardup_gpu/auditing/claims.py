@@ -88,8 +88,9 @@ class ClaimReader:
 
         Rows in which one of them is null state nothing.
         """
-        are_paths = isinstance(source, (list, tuple)) and all(isinstance(each, (str, Path)) for each in source)
-        found = [_pairs_of(each) for each in (source if are_paths else [source])]
+        several = isinstance(source, (list, tuple)) and len(source) > 0
+        several = several and all(isinstance(each, (str, Path)) for each in source)
+        found = [_pairs_of(each) for each in (source if several else [source])]
         ids, others = (
             one_type([chunk for each in column for chunk in each.chunks]) for column in zip(*found, strict=True)
         )
