@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
-from ..documents.memory import is_column
+from ..documents.memory import as_tables, is_column
 from ..errors import InputError
 from ..printable import readable_id
 from ..store.artefacts import DOCUMENTS, KEPT_IDS
@@ -50,8 +50,8 @@ class ClaimReader:
         if is_column(source):
             source = {self.id_names[0]: source}
         written = WrittenColumns(ids_file(source), what)
-        if written.is_lines and (decided := _table_of_result(source, DOCUMENTS)) is not None:
-            written = WrittenColumns(decided, what)  # kept texts hold no ids
+        if written.is_lines:  # of kept texts, which hold no ids, if it is a result
+            written = WrittenColumns(_with_tables(source, DOCUMENTS), what)
         if written.is_lines:
             return pa.chunked_array([written.lines()])
         name = written.need(self.id_names, "ids (name it with kept_id_column=...)")
@@ -88,9 +88,8 @@ class ClaimReader:
 
         Rows in which one of them is null state nothing.
         """
-        several = isinstance(source, (list, tuple)) and len(source) > 0
-        several = several and all(isinstance(each, (str, Path)) for each in source)
-        found = [_pairs_of(each) for each in (source if several else [source])]
+        sources = checks.paths("pairs", source) if as_tables(source) is None else [source]
+        found = [_pairs_of(each) for each in sources]
         ids, others = (
             one_type([chunk for each in column for chunk in each.chunks]) for column in zip(*found, strict=True)
         )
@@ -114,17 +113,16 @@ def ids_file(source: Any) -> Any:
     documents = getattr(source, "documents", None)
     if isinstance(documents, pa.Table):
         return documents
-    found = _table_of_result(source, KEPT_IDS)
-    return source if found is None else found
+    return _with_tables(source, KEPT_IDS)
 
 
-def _table_of_result(source: Any, table: str) -> str | None:
-    """Return the path of a table of a result's folder; None if it is not there."""
-    if isinstance(source, (list, tuple)) and len(source) == 1:
-        source = source[0]
+def _with_tables(source: Any, table: str) -> Any:
+    """Return a source with a table of each result in place of its folder, where that has the table."""
+    if isinstance(source, (list, tuple)):
+        return [_with_tables(each, table) for each in source]
     if not isinstance(source, (str, Path)):
-        return None
-    return next((str(path) for name in (f"{table}.parquet", table) if (path := Path(source, name)).exists()), None)
+        return source
+    return next((str(path) for name in (f"{table}.parquet", table) if (path := Path(source, name)).exists()), source)
 
 
 def _is_first(places: pa.ChunkedArray) -> pa.ChunkedArray:

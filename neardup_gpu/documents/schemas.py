@@ -82,7 +82,7 @@ class Columns:
         if text is None:
             default = self._default_integers if integers else self._default_text
             text = [default(schemas, [*self.others, *([ids] if ids else [])])]
-        self.text = list(text)  # of which `Reading` has made a sequence that is not empty
+        self.text = list(text)  # `Reading` has made it a sequence that is not empty
         if schemas:
             for name in self.text:
                 fits, what = (is_integers, "lists of integers") if integers else (is_text, "text")
