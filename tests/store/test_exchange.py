@@ -31,6 +31,7 @@ from neardup_gpu.store.exchange import (
     read_partition,
 )
 from neardup_gpu.store.places import Place
+from neardup_gpu.tasks.sizes import Exchange
 
 SCHEMA = pa.schema(
     [
@@ -328,6 +329,25 @@ def test_a_large_index_is_compared(place: Place) -> None:
             num_rows(place, ["a"], 0)
     put(place, "a", bytes(data))
     assert sum(num_rows(place, ["a"], partition) for partition in range(0, 5_000, 100)) < told.num_rows
+
+
+def test_a_reader_reads_its_own_part_of_the_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `neardup plan` counts it: the end of the file, and 40 bytes for each record batch of the partition."""
+    rows, partitions = 100 * 200, 200
+    with ExchangeWriter(place, "a", pa.schema([("row", pa.int64())]), partitions, 1600) as out:
+        for first in range(0, rows, partitions):  # each time as many bytes as are held
+            out.add(np.arange(partitions), {"row": np.arange(first, first + partitions)})
+    sizes, read = [], exchange._read
+
+    def counted(place: Place, name: str, file: Any, start: int, num_bytes: int) -> Any:
+        sizes.append(num_bytes)
+        return read(place, name, file, start, num_bytes)
+
+    monkeypatch.setattr(exchange, "_read", counted)
+    assert num_rows(place, ["a"], 0) == 100 and sizes == [exchange._TAIL_BYTES, 40 * 100]
+    task_memory = 10 * 1600
+    described = Exchange("stage", "what", rows, 8 * rows, 1, 1, partitions, share=10)
+    assert sum(sizes) <= described.index_bytes(task_memory) <= sum(sizes) + 40
 
 
 def test_a_file_that_is_replaced_while_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
